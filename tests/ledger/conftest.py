@@ -18,6 +18,7 @@ from opendp_concurrent.errors import BudgetExceededError
 pytest.importorskip("sqlalchemy")
 
 from opendp_concurrent.ledger import create_ledger, open_ledger
+from opendp_concurrent.ledger.store import Store as SqlStore
 
 DATASET = "survey 2026"
 
@@ -111,11 +112,6 @@ class Child:
 
 
 # --- where it is written -------------------------------------------------------------------
-
-
-def quoted(text):
-    """Text in a statement."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 class Store:
@@ -221,6 +217,27 @@ def postgresql(server):
 def store(request):
     """Each kind of place."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def intercept(monkeypatch):
+    """Put a function around every statement of a launch."""
+
+    def put(around):
+        take = SqlStore._take
+
+        def taken(self):
+            driver, used = take(self)
+            execute = driver.execute
+            driver.execute = lambda text, *values: around(
+                driver, lambda: execute(text, *values), text
+            )
+            return driver, used
+
+        monkeypatch.setattr(SqlStore, "_take", taken)
+        return monkeypatch
+
+    return put
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,6 @@ SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 EPSILON, BUDGET = 2.0**-10, 2.0**40  # sums of losses are exact
 QUERY = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / EPSILON)
 ANSWER, FAILURE = b"a", b"f"
-PAID = 10  # launches of a compositor
 ROUNDS, LONGEST = 50, 5000  # rounds on one ledger, and its charges: reading it takes a while
 SEED = 20260101
 
@@ -117,30 +116,6 @@ def charges_of_query(ledger: SqlLedger) -> int:
     return summary.launches
 
 
-def below_compositors(ledger: SqlLedger) -> Session:
-    """Launch compositors, each charged in one step, and ``PAID`` launches below each."""
-    root = filtered(ledger)
-    compositor = oc.make_concurrent_composition(
-        *SPACE, dp.max_divergence(), 1, d_mids=[EPSILON] * PAID
-    )
-    children: list[Any] = []
-
-    def launch() -> object:
-        if not children:
-            children.extend([root(compositor)] * PAID)
-        return children.pop()(QUERY)
-
-    return launch
-
-
-def charges_of_compositors(ledger: SqlLedger) -> int:
-    """Return the number of launches that are paid, each charge being of ``PAID`` of them."""
-    summary = ledger.summary()
-    if summary.terms is None or summary.spent != summary.launches * PAID * EPSILON:
-        raise RuntimeError(f"{summary.launches} charges, but the loss is {summary.spent}")
-    return summary.launches * PAID
-
-
 WEEKS = range(20)
 OF_BLOCKS = 4  # named by each launch
 
@@ -151,12 +126,6 @@ def in_blocks(ledger: SqlLedger) -> Any:
     weeks = oc.c.by_key(lambda record: record)
     made = oc.c.make_block_filter(odometer, 1, BUDGET, blocks=weeks, keys=WEEKS, ledger=ledger)
     return made([1, 2, 3])
-
-
-def on_blocks(ledger: SqlLedger) -> Session:
-    """Launch on some of the blocks of a block filter, on others each time."""
-    root, chosen = in_blocks(ledger), random.Random(os.getpid())
-    return lambda: root(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
 
 
 def limits_on_blocks(ledger: SqlLedger) -> Session:
@@ -225,10 +194,8 @@ SCENARIOS = {
     "single": Scenario(one_by_one, charges_of_query),
     # each thread may have an answer that it has not told
     "threads": Scenario(from_threads, charges_of_query, at_risk=2 * THREADS + 1),
-    "blocks": Scenario(on_blocks, charges_of_blocks),
     "limits": Scenario(below_limits, charges_of_limits),
     "limits on blocks": Scenario(limits_on_blocks, charges_of_limits_on_blocks),
-    "compositors": Scenario(below_compositors, charges_of_compositors, at_risk=PAID),
 }
 
 

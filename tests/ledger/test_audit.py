@@ -2,7 +2,6 @@
 
 import json
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -29,16 +28,16 @@ def spent(store, tools):
     return store
 
 
-def refused(store, tools, match, error=LedgerDamagedError):
-    """Whoever opens it, or has a summary, hears of it."""
-    with pytest.raises(error, match=match) as raised:
+def refused(store, match):
+    with pytest.raises(LedgerDamagedError, match=f"{match}.*restore"):
         store.open()
-    assert "restore" in str(raised.value) or error is not LedgerDamagedError
-    return str(raised.value)
 
 
-def head(store):
-    return store.execute(f"SELECT sequence, head FROM {BUDGETS}")[0]
+def edit(store, column, value, table=BUDGETS, where=""):
+    """Change a cell; return what changes it back."""
+    ((before,),) = store.execute(f"SELECT {column} FROM {table} {where}")
+    store.execute(f"UPDATE {table} SET {column} = {value} {where}")
+    return lambda: store.execute(f"UPDATE {table} SET {column} = '{before}' {where}")
 
 
 def rewrite(store, first=None):
@@ -50,14 +49,6 @@ def rewrite(store, first=None):
         newest = next_hash(newest, tuple(row))
         store.execute(f"UPDATE {CHARGES} SET hash = '{newest}' WHERE sequence = {row[1]}")
     store.execute(f"UPDATE {BUDGETS} SET head = '{newest}', sequence = {len(rows)}")
-
-
-def test_a_ledger_that_nobody_changed_fits_together(spent, tools):
-    summary, entries = spent.open().summary(), spent.open().entries()
-    assert (summary.launches, summary.spent, summary.remaining) == (5, 0.625, 0.375)
-    assert [entry.label for entry in entries] == [f"launch {n}" for n in range(1, 6)]
-    assert summary.anchor == f"5:{entries[-1].hash}"
-    assert tools.limit(spent.open()).privacy_loss() == 0.625
 
 
 # --- one charge ----------------------------------------------------------------------------
@@ -73,11 +64,9 @@ def test_an_edited_charge_is_noticed(spent, tools):
     }
     for sequence in (1, 3, 5):
         for column, value in changes.items():
-            where = f"WHERE sequence = {sequence}"
-            ((before,),) = spent.execute(f"SELECT {column} FROM {CHARGES} {where}")
-            spent.execute(f"UPDATE {CHARGES} SET {column} = {value} {where}")
-            refused(spent, tools, f"charge {sequence} does not follow")
-            spent.execute(f"UPDATE {CHARGES} SET {column} = '{before}' {where}")
+            restore = edit(spent, column, value, CHARGES, f"WHERE sequence = {sequence}")
+            refused(spent, f"charge {sequence} does not follow")
+            restore()
     assert spent.open().summary().launches == 5
 
 
@@ -85,13 +74,7 @@ OTHER = "there are {} charges, but the budget says that the newest is number 5"
 COPY = "INSERT INTO {0} SELECT dataset, 6, time, label, mechanism, d_mid, {2} FROM {0} "
 COPY += "WHERE sequence = 5"
 EDITS = {  # of charges {0} and the budget {1}, and what is noticed
-    "moved to another dataset": (
-        ["UPDATE {0} SET dataset = 'b' WHERE sequence = 5"],
-        OTHER.format(4),
-    ),
-    "another number": (["UPDATE {0} SET sequence = 9 WHERE sequence = 3"], "charge 3 is missing"),
     "deleted": (["DELETE FROM {0} WHERE sequence = 3"], "charge 3 is missing"),
-    "the first deleted": (["DELETE FROM {0} WHERE sequence = 1"], "charge 1 is missing"),
     "the newest deleted": (["DELETE FROM {0} WHERE sequence = 5"], OTHER.format(4)),
     "the newest deleted with its head": (
         [
@@ -116,22 +99,7 @@ def test_an_edit_is_noticed(spent, tools, name):
     statements, said = EDITS[name]
     for one in statements:
         spent.execute(one.format(CHARGES, BUDGETS))
-    refused(spent, tools, said)
-
-
-def test_what_is_not_even_text_is_noticed(sqlite, tools):
-    tools.limit(sqlite.create())(tools.count())
-    sqlite.close()
-    sqlite.execute(f"UPDATE {CHARGES} SET label = x'ff'")
-    refused(sqlite, tools, "charge 1 does not follow")
-
-
-def test_an_inserted_charge_with_the_right_hash_is_noticed(spent, tools):
-    sequence, newest = head(spent)
-    row = spent.execute(f"SELECT {HASHED} FROM {CHARGES} WHERE sequence = 5")[0]
-    right = next_hash(newest, (row[0], sequence + 1, *row[2:]))
-    spent.execute(COPY.format(CHARGES, BUDGETS, f"'{right}'"))
-    refused(spent, tools, OTHER.format(6))
+    refused(spent, said)
 
 
 def test_the_tables_themselves_refuse_changes_of_charges(store, tools):
@@ -166,21 +134,18 @@ def test_an_edited_head_is_noticed(spent, tools):
         ),
     ]
     for column, value, match in changes:
-        ((before,),) = spent.execute(f"SELECT {column} FROM {BUDGETS}")
-        spent.execute(f"UPDATE {BUDGETS} SET {column} = {value}")
-        refused(spent, tools, match)
-        spent.execute(f"UPDATE {BUDGETS} SET {column} = '{before}'")
+        restore = edit(spent, column, value)
+        refused(spent, match)
+        restore()
     assert spent.open().summary().launches == 5
 
 
-def test_an_edited_running_total_is_noticed(spent, tools):
+def test_an_edited_running_total_is_noticed(spent):
     ((record,),) = spent.execute(f"SELECT record FROM {BUDGETS}")
     units = int(json.loads(record), 16)
-    for changed in (units - 1, units + 1, units // 2, 0):
-        spent.execute(f"UPDATE {BUDGETS} SET record = '{json.dumps(hex(changed))}'")
-        refused(spent, tools, "the running total is .*, but the charges add up to 0.625")
-    spent.execute(f"UPDATE {BUDGETS} SET record = '{record}'")
-    assert spent.open().summary().spent == 0.625
+    for changed in (units - 1, units + 1, 0):
+        edit(spent, "record", f"'{json.dumps(hex(changed))}'")
+        refused(spent, "the running total is .*, but the charges add up to 0.625")
 
 
 def test_edited_terms_are_noticed(spent, tools):
@@ -190,7 +155,7 @@ def test_edited_terms_are_noticed(spent, tools):
     shape["d_out"] = {"double": "0x1.0000000000000p+9"}
     changed = json.dumps(shape, sort_keys=True, separators=(",", ":"))
     spent.execute(f"UPDATE {BUDGETS} SET terms = '{changed}'")
-    refused(spent, tools, "charge 1 does not follow")
+    refused(spent, "charge 1 does not follow")
 
 
 def test_a_budget_that_is_deleted_is_noticed(spent, tools):
@@ -204,51 +169,7 @@ def test_a_budget_that_is_deleted_is_noticed(spent, tools):
         spent.open()
 
 
-def test_a_total_that_a_library_rounds_otherwise_is_accepted_and_others_are_not(store, tools):
-    """Costs of advanced composition go through exp: another machine may differ in last places."""
-    budget = {
-        "measure": dp.approximate(dp.max_divergence()),
-        "accumulator": oc.accumulators.advanced(1e-7),
-    }
-    query = dp.c.make_approximate(tools.count(0.125))
-    root = tools.limit(store.create(), (4.0, 1e-6), **budget)
-    for _ in range(5):
-        root(query)
-    loss = root.privacy_loss()
-    store.close()
-    ((record,),) = store.execute(f"SELECT record FROM {BUDGETS}")
-
-    def changed(value, factor):
-        if isinstance(value, list):
-            return [changed(one, factor) for one in value]
-        if not isinstance(value, str) or "p" in value:
-            return value
-        units = int(value, 16)
-        return hex(units + units // factor)
-
-    for factor, fits in ((2**50, True), (2**20, False), (-(2**20), False)):
-        text = json.dumps(changed(json.loads(record), factor), separators=(",", ":"))
-        assert text != record
-        store.execute(f"UPDATE {BUDGETS} SET record = '{text}'")
-        if fits:
-            assert store.open().summary().spent == pytest.approx(loss, rel=1e-12)
-        else:
-            refused(store, tools, "the running total")
-
-
 # --- a ledger that is open -----------------------------------------------------------------
-
-
-def test_a_head_that_is_set_back_below_a_process_that_has_it_open_is_refused(store, tools):
-    root = tools.limit(store.create())
-    for _ in range(3):
-        root(tools.count(0.125))
-    ((newest,),) = store.execute(f"SELECT hash FROM {CHARGES} WHERE sequence = 2")
-    store.execute(f"DELETE FROM {CHARGES} WHERE sequence = 3")
-    store.execute(f"UPDATE {BUDGETS} SET sequence = 2, head = '{newest}'")
-    for ask in (root.privacy_loss, root.remaining, lambda: root(tools.count(0.125))):
-        with pytest.raises(LedgerDamagedError, match="charge 3 was written, but the ledger has 2"):
-            ask()
 
 
 def test_another_charge_in_the_place_of_the_newest_is_refused(store, tools):
@@ -258,17 +179,6 @@ def test_another_charge_in_the_place_of_the_newest_is_refused(store, tools):
     rewrite(store)
     with pytest.raises(LedgerDamagedError, match="another charge"):
         root(tools.count(0.125))
-
-
-def test_a_total_that_becomes_unreadable_is_refused(store, tools):
-    one, other = tools.limit(store.create()), tools.limit(store.open())
-    one(tools.count(0.125))
-    for record in ("[", '"zz"', "{}"):
-        store.execute(f"UPDATE {BUDGETS} SET record = '{record}'")
-        with pytest.raises(LedgerDamagedError, match="the running total is unreadable"):
-            other(tools.count(0.125))
-    one(tools.count(0.125))  # knows the total, and writes it down again
-    assert other.privacy_loss() == 0.25
 
 
 def test_what_others_charge_is_followed_and_added_up(store, tools):
@@ -292,19 +202,6 @@ def test_what_others_charge_is_followed_and_added_up(store, tools):
             other(tools.count(0.125))
     one(tools.count(0.125))
     assert store.charges() == 3
-
-
-def test_a_copy_that_went_on_otherwise_is_refused(store, tools):
-    """As many charges and more, but not those that were seen."""
-    root = tools.limit(store.create())
-    for _ in range(2):
-        root(tools.count(0.125))
-    store.execute(f"UPDATE {CHARGES} SET label = 'x' WHERE sequence = 2")
-    rewrite(store)
-    tools.limit(store.open())(tools.count(0.125))
-    for ask in (root.privacy_loss, lambda: root(tools.count(0.125))):
-        with pytest.raises(LedgerDamagedError, match="charge 3 does not follow"):
-            ask()
 
 
 # --- anchors -------------------------------------------------------------------------------

@@ -41,7 +41,9 @@ def test_show_prints_each_charge_in_a_line(ledger, run):
     assert len(lines) == 4
     assert lines[1].split()[0] == "1"
     assert "count >> laplace(scale=8.0)" in lines[1]
+    assert "a  [31mb c" in lines[3]  # labels cannot move the cursor
     assert lines[3].endswith("0.125  0.375")
+    assert all(one.isprintable() for line in out.splitlines() for one in line)
     assert "x" * 37 + "..." in lines[2]
     known = dict(line.split(":", 1) for line in facts.splitlines())
     assert known["spent"].strip() == "0.375"
@@ -69,12 +71,6 @@ def test_limits_are_shown_below_the_facts(store, tools, run):
     found = json.loads(run("show", store.address, "--json")[1])
     assert [charge["limit"] for charge in found["charges"]] == [["team", "ann\x1b[31m"], ["team"]]
     assert [one["launches"] for one in found["limits"]] == [2, 1]
-
-
-def test_labels_cannot_move_the_cursor(ledger, run):
-    _, out, _ = run("show", ledger.address)
-    assert "a  [31mb c" in out
-    assert all(one.isprintable() for line in out.splitlines() for one in line)
 
 
 def test_show_prints_one_object_for_programs(ledger, run):
@@ -120,21 +116,6 @@ def test_the_dataset_must_be_named_if_there_are_several(ledger, run):
     code, out, _ = run("show", ledger.address, "--dataset", "another", "--json")
     assert (code, json.loads(out)["launches"]) == (0, 0)
     assert json.loads(out)["charges"] == []
-
-
-def test_a_fresh_ledger_is_shown(store, run):
-    store.create().close()
-    code, out, _ = run("show", store.address)
-    assert code == 0
-    assert "launches:    0" in out
-    assert run("verify", store.address)[0] == 0
-
-
-def test_what_is_no_ledger_is_reported(tmp_path, run):
-    code, out, error = run("show", str(tmp_path / "no.db"))
-    assert (code, out) == (1, "")
-    assert "check its name" in error
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("arguments", [[], ["burn"], ["show"], ["show", "a", "--colour"]])

@@ -7,11 +7,8 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
-    LedgerDamagedError,
     LimitMismatchError,
 )
-from opendp_concurrent.ledger import LimitSummary
-from opendp_concurrent.serving.levels import Chain
 
 EPSILON = 2.0**-10
 
@@ -109,31 +106,6 @@ def test_charges_below_a_limit_or_with_a_label_are_read(store, tools):
                 ledger.entries(**hostile)
 
 
-def test_a_limit_has_its_own_accumulator_and_d_in(store, tools):
-    measure, loss = oc.loss_of(epsilon=1.0, delta=1e-6)
-    slack = oc.accumulators.zcdp(1e-7)
-    query = dp.m.make_user_measurement(
-        *tools.space(), measure, len, lambda d_in: (0.03125 * d_in, 0.0), TO="ExtrinsicObject"
-    )
-    with store.create() as ledger:
-        root = tools.limit(ledger, loss, measure=measure)
-        alice = limited(root, tools, d_out=(0.5, 1e-6), d_in=2, accumulator=slack, measure=measure)
-        alice(query)
-        alice(query)
-        told = alice.privacy_loss(), root.privacy_loss()
-        assert told[1] == (0.0625, 0.0)
-        assert told[0][0] > 0.125
-    with store.open() as ledger:
-        root = tools.limit(ledger, loss, measure=measure)
-        with pytest.raises(LimitMismatchError, match="^accumulator of the limit 'alice'"):
-            limited(root, tools, d_out=(0.5, 1e-6), d_in=2, measure=measure)
-        alice = limited(root, tools, d_out=(0.5, 1e-6), d_in=2, accumulator=slack, measure=measure)
-        assert (alice.privacy_loss(), root.privacy_loss()) == told
-        (one,) = ledger.summary().limits
-        assert isinstance(one, LimitSummary)
-        assert (one.spent, one.terms.accumulator, one.terms.d_in) == (told[0], slack, 2)
-
-
 def test_each_account_on_the_path_is_charged_in_its_own_units(store, tools):
     twice = dp.t.make_user_transformation(
         *tools.space(), *tools.space(), lambda rows: rows * 2, lambda d_in: 2 * d_in
@@ -164,20 +136,6 @@ def test_a_child_odometer_has_no_name_for_limits_on_a_ledger(store, tools):
     below = limited(root, tools)(oc.make_concurrent_odometer(*tools.space(), dp.max_divergence()))
     below(tools.count(0.25))  # a child odometer below a limit is charged as any launch
     assert [one.path for one in store.open().summary().limits] == [("alice",)]
-
-
-def test_an_edited_limit_is_found(store, tools):
-    with store.create() as ledger:
-        root = tools.limit(ledger)
-        limited(root, tools)(tools.count(0.25))
-        limited(root, tools, "bob")(tools.count(0.25))
-    assert spent(store.open().summary())["bob",] == (1, 0.25, 0.25)
-    store.execute(
-        "UPDATE opendp_concurrent_charges SET d_mid = REPLACE(d_mid, 'bob', 'eve') "
-        "WHERE sequence = 2"
-    )
-    with pytest.raises(LedgerDamagedError, match="charge 2 does not follow"):
-        store.open()
 
 
 D_OUTS = {"team": 20, "ann": 7, "bob": 12}
@@ -224,20 +182,6 @@ def test_processes_launch_exactly_what_limits_admit(store, tools):
     assert found["ann"] <= 7
 
 
-def test_processes_launch_exactly_what_the_cap_admits(store, tools):
-    found = share(store, tools, 4, 60, 1, 25)
-    assert found["team"] + found["bob"] == 25
-    assert all(found[name] <= bound for name, bound in D_OUTS.items())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cap", [10**6, 2500])
-def test_eight_processes_launch_exactly_to_the_last_share(store, tools, cap):
-    found = share(store, tools, 8, 1500, 100, cap)
-    assert found["team"] + found["bob"] == min(3200, cap)
-    assert all(found[name] <= 100 * bound for name, bound in D_OUTS.items())
-
-
 PURE = dp.max_divergence()
 
 
@@ -275,18 +219,3 @@ def test_steps_are_recorded_and_free_levels_are_not(store, tools):
             again(0.5)
         again(0.25)
         assert root.remaining() == 1.0
-
-
-def test_a_crash_between_charge_and_answer_leaves_the_charge(store, tools, monkeypatch):
-    with store.create() as ledger:
-        release = tools.limit(ledger, 2.0)(shared(tools))
-        release(0.25)
-        with monkeypatch.context() as crashing:
-            crashing.setattr(Chain, "at", lambda *_: (_ for _ in ()).throw(SystemExit))
-            with pytest.raises(SystemExit):
-                release(1.0)
-    with store.open() as ledger:
-        root = tools.limit(ledger, 2.0)
-        assert root.privacy_loss() == 1.0
-        root(shared(tools))(1.0)
-        assert root.remaining() == 0.0

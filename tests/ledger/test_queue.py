@@ -12,7 +12,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError, LedgerError, LimitMismatchError, charged
+from opendp_concurrent.errors import LedgerError, LimitMismatchError, charged
 from opendp_concurrent.ledger.store import Store
 from opendp_concurrent.queryables.session import MeasurementPrice
 
@@ -101,22 +101,6 @@ def test_threads_that_wait_share_a_commit_in_the_order_in_which_they_came(store,
     assert root.privacy_loss() == entries[-1].loss == 2.0
 
 
-def test_no_mechanism_runs_before_its_charge_is_written(store):
-    ran = []
-
-    def function(data):
-        ran.append(store.charges())
-        return 0
-
-    query = dp.m.make_user_measurement(
-        *space(), dp.max_divergence(), function, lambda d_in: 0.25 * d_in
-    )
-    root = limit(store.create(), 8.0)
-    with Waiting(root, [lambda: root(query)] * 5):
-        pass
-    assert ran == [5] * 5
-
-
 def test_a_refusal_touches_no_other(store, commits):
     root, query = limit(store.create(), 1.0), count()
     ada = root(oc.c.make_limited(odometer(), 1, 0.25, label="ada"))
@@ -144,16 +128,6 @@ def test_a_refusal_touches_no_other(store, commits):
 
 def odometer():
     return oc.make_concurrent_odometer(*space(), dp.max_divergence())
-
-
-def test_a_child_odometer_adds_up_what_several_threads_launch_below_it(store, commits):
-    root = limit(store.create(), 8.0)
-    child = root(odometer())
-    assert child.privacy_loss(1) == 0.0  # the loss at 1 is tracked
-    with Waiting(root, [lambda: child(count())] * 4 + [lambda: root(count())]):
-        pass
-    assert commits == [5]
-    assert (child.privacy_loss(1), child.privacy_loss(2), root.privacy_loss()) == (1.0, 2.0, 1.25)
 
 
 @pytest.mark.parametrize("when", ["begin", "before", "after"])
@@ -280,24 +254,6 @@ def test_who_leads_may_be_interrupted_while_the_turn_cannot_begin(sqlite):
         thread.join(20.0)
     assert len(outcomes) == 3
     assert sqlite.charges() == 4
-
-
-def test_threads_of_two_handles_spend_exactly_the_budget(store):
-    roots = [limit(ledger, 4.0) for ledger in (store.create(), store.open())]
-    query, answers = count(2.0**-4), []
-
-    def spend(root):
-        with contextlib.suppress(BudgetExceededError):
-            while True:
-                answers.append(root(query))
-
-    threads = [threading.Thread(target=spend, args=(roots[n % 2],)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(answers) == store.charges() == 64
-    assert [root.remaining() for root in roots] == [0.0, 0.0]
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Several threads and processes on one budget: exactly what it admits, and all of it charged."""
 
-import itertools
 import random
 import threading
 
@@ -86,29 +85,6 @@ def test_losses_of_several_sizes_are_charged_for_each_answer_and_never_above_the
     assert losses == sorted(losses)
 
 
-def test_every_process_sees_the_charges_of_the_others_and_the_loss_never_falls(store, tools):
-    store.create().close()
-
-    def watch():
-        root = tools.limit(store.open(), 64 * EPSILON)
-        seen = []
-        while not seen or seen[-1][0] < 64 * EPSILON:
-            seen.append((root.privacy_loss(), root.remaining()))
-        return seen
-
-    def spend():
-        root = tools.limit(store.open(), 64 * EPSILON)
-        return tools.launch_until_refused(root, tools.count(EPSILON))
-
-    watcher, spender = tools.Child(watch), tools.Child(spend)
-    assert spender.result() == 64
-    seen = watcher.result()
-    for (loss, remaining), (later, less) in itertools.pairwise(seen):
-        assert loss <= later
-        assert remaining >= less
-    assert seen[-1] == (64 * EPSILON, 0.0)
-
-
 def test_the_first_of_several_processes_settles_the_terms(store, tools):
     store.create().close()
 
@@ -124,11 +100,3 @@ def test_the_first_of_several_processes_settles_the_terms(store, tools):
     (settled,) = (one for one in found if one != "d_out")
     assert found.count("d_out") == 3
     assert store.open().summary().terms.d_out == settled
-
-
-def test_datasets_of_one_database_have_budgets_of_their_own(store, tools):
-    first, second = store.create("a"), store.create("b")
-    one, other = tools.limit(first), tools.limit(second, 2.0)
-    assert tools.launch_until_refused(one, tools.count(0.5)) == 2
-    assert tools.launch_until_refused(other, tools.count(0.5)) == 4
-    assert (first.summary().launches, second.summary().launches) == (2, 4)

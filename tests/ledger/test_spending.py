@@ -4,8 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.ledger import report as room
-from opendp_concurrent.ledger.report import BY, in_words, one_line, spending
+from opendp_concurrent.ledger.report import BY, one_line, spending
 
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 PURE = dp.max_divergence()
@@ -79,24 +78,6 @@ def test_the_fullest_block_stands_for_several(sqlite, tools):
         {"block 1": [[1, 2], [0.25, 0.375]], "block 2": [[2, 3], [0.125, 0.375]]},
         3,
     )
-
-
-def test_a_long_line_is_thinned_and_keeps_its_end(sqlite, tools, monkeypatch):
-    monkeypatch.setattr(room, "_POINTS", 4)
-    ledger = sqlite.create()
-    tools.fill(ledger, tools.limit(ledger, 2.0), tools.count(0.125), 11)
-    ((numbers, heights),) = drawn(ledger, "time")[0].values()
-    assert numbers == [1, 4, 7, 10, 11]
-    assert heights[-1] == 11 / 8
-
-
-def test_measures_are_words(sqlite, tools):
-    ledger = sqlite.create()
-    tools.limit(ledger)
-    assert in_words(ledger.summary().terms) == "ε, pure DP"
-    ledger = sqlite.create("pairs")
-    tools.limit(ledger, (1.0, 1e-6), measure=dp.approximate(PURE))
-    assert in_words(ledger.summary().terms) == "ε, (ε, δ)-DP"
 
 
 @pytest.mark.parametrize(

@@ -136,13 +136,6 @@ def test_a_machine_answers_or_is_closed_whenever_it_is_interrupted():
     assert moment > closed + 10
 
 
-def test_a_failure_closes_no_machine():
-    handle = oc.m.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 3)([1] * 100)
-    with pytest.raises(ZeroDivisionError):
-        handle(lambda rows: 1 // 0)
-    handle(len)
-
-
 def test_a_refusal_under_the_lock_releases_it():
     limit = oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, PURE), 1, 0.25)([1])
     moment, came = 0, True
@@ -158,38 +151,25 @@ def test_a_refusal_under_the_lock_releases_it():
     limit(count())
 
 
-KINDS = (
-    "odometer",
-    "filter",
-    "compositor",
-    "child of native",
-    "native child",
-    "machine",
-    "continual",
-    "sequential",
-    "context",
-    "limit",
-    "blocks",
-    "user's function",
-    "shared release",
-    "constructors",
-)
-ON_LEDGER = ("single", "limits", "blocks", "compositors", "limits on blocks", "answers")
+ON_LEDGER = ("single", "limits", "limits on blocks", "answers")
 
 
 def storm(kinds, count):
-    """Interrupt each kind ``count`` times, in a process of its own; none may die or stick."""
+    """Interrupt each kind ``count`` times, in a process of its own; none may die or stick.
+
+    Without kinds, each that is on no ledger.
+    """
     command = [sys.executable, str(STORM), "--count", str(count), "--seed", "19", *kinds]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280 + count)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280 + 15 * count)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == len(kinds)
+    assert len(found) == (len(kinds) or 11)
     assert {failure for _, _, failure in found} == {None}, found
     assert all(interrupts >= count for _, interrupts, _ in found)
 
 
 def test_interrupts_at_random_moments_on_each_kind_of_handle():
-    storm(KINDS, 8)
+    storm([], 8)
 
 
 def test_interrupts_at_random_moments_on_each_kind_of_ledger(tmp_path):
@@ -197,9 +177,8 @@ def test_interrupts_at_random_moments_on_each_kind_of_ledger(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_thousands_of_interrupts_on_a_handle(kind):
-    storm([kind], 3000)
+def test_thousands_of_interrupts_on_each_kind_of_handle():
+    storm([], 3000)
 
 
 @pytest.mark.slow

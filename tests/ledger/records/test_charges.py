@@ -1,7 +1,5 @@
 """Records of charges below limits, read part by part, are read as all other records are."""
 
-import pytest
-
 from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.ledger import charges
 from opendp_concurrent.ledger.charges import LimitedCharge, Opened, decode_charge
@@ -34,6 +32,7 @@ TEXTS = [encode("value", value) for value in WRITTEN]
 
 
 def edits(text):
+    yield text
     for place in range(len(text) + 1):
         for new in ('"', "}", "[", ",", "0", "-"):
             yield text[:place] + new + text[place:]
@@ -42,18 +41,10 @@ def edits(text):
         yield text[:place] + text[place:].partition(",")[2]
 
 
-def test_each_charge_is_read_as_the_general_reader_reads_it():
-    for text in TEXTS:
-        assert decode_charge(text) == decode(text)
-
-
 def test_each_edited_charge_is_read_or_refused_alike():
-    seen = 0
-    for text in TEXTS:
+    for text in (*TEXTS, "", "7", '{"limited":', '{"limited":{"d_mid":1}}'):
         for edited in edits(text):
             assert outcome(decode_charge, edited) == outcome(decode, edited), edited
-            seen += 1
-    assert seen > 5_000
 
 
 def test_common_charges_are_read_part_by_part(monkeypatch):
@@ -64,8 +55,3 @@ def test_common_charges_are_read_part_by_part(monkeypatch):
     monkeypatch.setattr(charges.encoding, "decode", lambda text: read.append(text) or decode(text))
     assert [decode_charge(text) for text in TEXTS] == whole
     assert not {TEXTS[0], TEXTS[1]} & set(read)
-
-
-@pytest.mark.parametrize("text", ["", "7", '{"limited":', '{"limited":{"d_mid":1}}'])
-def test_other_texts_go_to_the_general_reader(text):
-    assert outcome(decode_charge, text) == outcome(decode, text)

@@ -1,6 +1,7 @@
 """Impossible rows with right hashes raised raw errors; a summary forgot what was rolled back."""
 
 import json
+import math
 import random
 import sqlite3
 from base64 import b64encode
@@ -15,7 +16,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
 from opendp_concurrent.ledger import datasets, open_ledger
 from opendp_concurrent.ledger.command import main
-from opendp_concurrent.ledger.encoding import canonical, encode, first_hash, next_hash
+from opendp_concurrent.ledger.encoding import canonical, first_hash, next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 F = oc.TradeoffFunction
@@ -67,13 +68,13 @@ TEMPLATES = {  # measure, a loss, bound, more
 }
 
 
-def fill(store, name, launches=3):
-    measure, loss, d_out, more = TEMPLATES[name]()
+def fill(store, name, launches=3, loss=None):
+    measure, usual, d_out, more = TEMPLATES[name]()
     accumulator = more.pop("accumulator", None)
     odometer = oc.make_concurrent_odometer(*SPACE, measure, accumulator=accumulator)
     with store.create(name) as ledger:
         root = oc.make_concurrent_filter(odometer, 1, d_out, ledger=ledger, **more)([1, 2, 3])
-        launched(root, launches, of_loss(measure, loss))
+        launched(root, launches, of_loss(measure, loss or usual))
 
 
 # --- what is put into a row ------------------------------------------------------------------
@@ -121,12 +122,10 @@ SHAPES = [
     *(double(number) for number in NUMBERS),
     *(10**power for power in (0, 19, 400)),
     *(None, True, "text", "\ud800", "\0", [], [[]], {}, {"os": {}}, {"double": "x"}),
-    *([double(one), double(other)] for one in ("nan", 0.1, -1.0) for other in ("inf", "nan", 2.0)),
+    *([double(one), double(other)] for one in ("nan", 0.1) for other in ("inf", -1.0)),
     [double(0.1)] * 3,
-    {"tcdp": {"omega": double(0.5), "rho": double(1.0)}},
-    {"tcdp": {"omega": double("nan"), "rho": double("nan")}},
+    {"tcdp": {"omega": double("nan"), "rho": double(1.0)}},
     {"tcdp": {"omega": double(64.0), "rho": double(1e300)}},
-    {"curve": {"orders": [double(2.0)], "values": [double("nan")]}},
     {"curve": {"orders": [double(2.0), double(4.0)], "values": [double(-1.0), double(1e300)]}},
     {"curve": {"orders": [double(2.0), double(4.0)], "values": [1, "x"]}},
     {"basic": {}},
@@ -145,16 +144,12 @@ SHAPES = [
     *(
         function(finite(losses=doubles(*losses), masses=doubles(*masses)))
         for losses, masses in (
-            ((), ()),
-            ((0.0,), (0.5,)),
-            ((0.5, -0.5), (0.5, 0.5)),
-            ((0.5,), (0.5, 0.5)),
-            ((float("nan"),) * 2, (0.5, 0.5)),
-            ((-0.5, 0.5), (float("nan"), 0.5)),
-            ((-0.5, 0.5), (-1.0, 2.0)),
-            ((-0.5, 0.5), (1e300, 1e300)),
-            ((-1e300, 1e300), (0.5, 0.5)),
-            ((-0.5, float("inf")), (0.5, 0.5)),
+            *(((), ()), ((0.0,), (0.5,)), ((0.5, -0.5), (0.5, 0.5)), ((0.5,), (0.5, 0.5))),
+            *(((-0.5, 0.5), masses) for masses in ((math.nan, 0.5), (-1.0, 2.0), (1e300, 1e300))),
+            *(
+                (losses, (0.5, 0.5))
+                for losses in ((math.nan, 0.5), (-1e300, 1e300), (0.5, math.inf))
+            ),
         )
     ),
     *(
@@ -322,39 +317,6 @@ def charge_anew(store, name, column, value):
         make_hashes(connection, name, with_head=True)
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "said"),
-    [
-        ("time", 9 * 10**17, r"its time \(900000000000000000\) is not in years 1"),
-        ("time", -(2**63), "is not in years 1"),
-        ("time", 1.5, r"its time \(1.5\) is not in years 1"),
-        ("label", "\0", "its label is not text"),
-        ("mechanism", "a\0b", "its mechanism is not text"),
-        ("d_mid", deep(200_000), "not an exact record"),
-        ("d_mid", deep(200_000, '{"swapped":', "}", "1"), "not an exact record"),
-        ("d_mid", "9" * 5000, ""),
-        ("d_mid", '{"double":"nan"}', "d_mid"),
-        ("d_mid", '{"double":"-0x1.0000000000000p-3"}', "d_mid"),
-        ("d_mid", "true", "d_mid"),
-        ("d_mid", '"text"', "d_mid"),
-    ],
-)
-def test_each_reader_names_the_row(sqlite, capsys, column, value, said):
-    from opendp_concurrent.plot import plot_ledger
-
-    fill(sqlite, "pure")
-    live = sqlite.open("pure")
-    charge_anew(sqlite, "pure", column, value)
-    readers = [live.summary, live.entries, live.to_dp_events, lambda: plot_ledger(live)]
-    live._seen = type(live._seen)()  # else it says that the charge is another one
-    for read in (lambda: open_ledger(sqlite.address, "pure"), *readers):
-        with pytest.raises(LedgerDamagedError, match=f"charge 3 is unreadable.*{said}"):
-            read()
-    for action in ("show", "verify"):
-        assert main([action, sqlite.address]) == 1
-        assert "charge 3 is unreadable" in capsys.readouterr().err
-
-
 def test_a_hostile_charge_is_refused_by_a_process_that_has_the_ledger_open(sqlite, tools):
     query, ran = tools.counted(0.125)
     root, other = tools.limit(sqlite.create()), tools.limit(sqlite.open())
@@ -363,44 +325,17 @@ def test_a_hostile_charge_is_refused_by_a_process_that_has_the_ledger_open(sqlit
     for ask in (other.privacy_loss, lambda: other(query)):
         with pytest.raises(LedgerDamagedError, match="charge 3 is unreadable"):
             ask()
-    for value in ("x", None, b"\xff", -1):
-        sqlite.execute(f"DROP TABLE IF EXISTS {BUDGETS}_old")
-        with closing(sqlite3.connect(sqlite.address)) as connection, connection:
-            if value is not None:
-                connection.execute(f"UPDATE {BUDGETS} SET sequence = ?", [value])
+    for value in ("'x'", "x'ff'", -1):
+        sqlite.execute(f"UPDATE {BUDGETS} SET sequence = {value}")
         for one in (root, other):
             with pytest.raises(LedgerError):
                 one(query)
     assert len(ran) == 3
 
 
-@pytest.mark.parametrize("field", ["measure", "accumulator", "metric", "d_out"])
-def test_hostile_terms_are_refused(sqlite, field):
-    fill(sqlite, "pure", launches=0)
-    ((text,),) = sqlite.execute(f"SELECT terms FROM {BUDGETS}")
-    for hostile in (1.0, "x", (), None, float("nan"), F.pure(0.1)):
-        if field in ("measure", "metric") and hostile == "x":
-            continue
-        if field == "d_out" and hostile in (None, 1.0):
-            continue
-        changed = with_field(json.loads(text), field, encode("x", hostile))
-        with closing(sqlite3.connect(sqlite.address)) as connection, connection:
-            connection.execute(f"UPDATE {BUDGETS} SET terms = ?", [changed])
-            make_hashes(connection, "pure", with_head=True)
-        with pytest.raises(LedgerDamagedError, match="terms are unreadable|running total"):
-            open_ledger(sqlite.address, "pure")
-
-
 def test_a_power_of_10_to_the_15_is_one_event(sqlite):
-    fill(sqlite, "ladder", launches=0)
-    with sqlite.open("ladder") as ledger:
-        odometer = oc.make_concurrent_odometer(
-            *SPACE, oc.tradeoff(), accumulator=oc.accumulators.ladder(F.pure(0.125))
-        )
-        bound = F.pure(0.125).power(8)
-        root = oc.make_concurrent_filter(odometer, 1, bound, ledger=ledger)([1])
-        root(of_loss(oc.tradeoff(), F.laplace(2.0**-70).power(10**15)))
-        (event,) = ledger.to_dp_events().events
+    fill(sqlite, "ladder", 1, F.laplace(2.0**-70).power(10**15))
+    (event,) = sqlite.open("ladder").to_dp_events().events
     assert event.count == 10**15
 
 
@@ -422,6 +357,7 @@ def test_a_summary_does_not_forget_what_this_process_has_seen(store, tools):
     root = tools.limit(ledger)
     launched(root, 5, tools.count(0.125))
     reader = store.open()
+    assert reader.summary().launches == 5
     roll_back(store, 3)
     assert store.open().summary().launches == 3  # who comes later cannot know, without an anchor
     said = "there are 3 charges, but the newest charge that this process has seen is number 5"
@@ -431,15 +367,6 @@ def test_a_summary_does_not_forget_what_this_process_has_seen(store, tools):
                 read()
     launched(tools.limit(store.open()), 3, tools.count(0.125))
     with pytest.raises(LedgerDamagedError, match="charge 5 is not the charge of the newest"):
-        reader.summary()
-
-
-def test_what_a_summary_has_seen_is_not_forgotten_either(store, tools):
-    reader = store.create()
-    launched(tools.limit(store.open()), 5, tools.count(0.125))
-    assert reader.summary().launches == 5
-    roll_back(store, 3)
-    with pytest.raises(LedgerDamagedError, match="there are 3 charges"):
         reader.summary()
 
 

@@ -1,10 +1,6 @@
 """Accumulators and distances of other packages are kept, once their classes are registered."""
 
-import json
-import re
 from dataclasses import dataclass
-from fractions import Fraction
-from math import inf, nextafter
 from typing import Any
 
 import pytest
@@ -22,10 +18,7 @@ from opendp_concurrent.errors import (
     UnregisteredError,
 )
 from opendp_concurrent.ledger import register_tag
-from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.encoding import decode, encode
-
-from ...forks import run_program
 
 TOYS = '''
 from dataclasses import dataclass, replace
@@ -126,6 +119,8 @@ def launch(book, d_mid):
 def test_a_budget_of_another_package_is_kept_and_goes_on(store, toys):
     cost = toys["Cost"]
     launch(store.create().book(terms(toys)), cost(2.0, "euro"))
+    ((text,),) = store.execute("SELECT d_mid FROM opendp_concurrent_charges")
+    assert text == '{"acme:cost":{"amount":{"double":"0x1.0000000000000p+1"},"of":"euro"}}'
     ledger = store.open()
     book = ledger.book(terms(toys))
     for amount in (1.0, 0.5):
@@ -140,37 +135,6 @@ def test_a_budget_of_another_package_is_kept_and_goes_on(store, toys):
     for other in (terms(toys, "dollar"), terms(toys, d_out=9.0), terms(toys, d_out=None)):
         with pytest.raises(LedgerMismatchError):
             store.open().book(other)
-
-
-def test_what_is_written_has_tags_and_keys_only(store, toys):
-    launch(store.create().book(terms(toys)), toys["Cost"](2.0, "euro"))
-    ((text,),) = store.execute("SELECT d_mid FROM opendp_concurrent_charges")
-    assert text == '{"acme:cost":{"amount":{"double":"0x1.0000000000000p+1"},"of":"euro"}}'
-    ((text,),) = store.execute("SELECT terms FROM opendp_concurrent_budgets")
-    shape = json.loads(text)
-    assert shape["accumulator"] == {"acme:weighted": {"inner": {"basic": {}}, "of": "euro"}}
-    assert shape["measure"] == "Costs"
-    assert "Weighted" not in text
-
-
-def test_a_process_that_does_not_register_the_class_is_told_its_tag(sqlite, toys, capsys):
-    launch(sqlite.create().book(terms(toys)), toys["Cost"](2.0, "euro"))
-    sqlite.close()
-    code = (
-        "from opendp_concurrent.ledger.command import main\n"
-        "{toys}\n"
-        f"raise SystemExit(main(['verify', {sqlite.address!r}]))"
-    )
-    for text, status, said in (
-        ("", 1, "a value with the tag 'acme:weighted'.*import the package that defines it"),
-        (TOYS, 0, "1 charges are consistent"),
-    ):
-        ran = run_program(code.replace("{toys}", text))
-        assert ran.returncode == status, ran.stderr
-        assert re.search(said, ran.stdout + ran.stderr)
-    assert main(["show", sqlite.address, "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert (shown["measure"], shown["launches"]) == ("Costs", 1)
 
 
 @pytest.mark.parametrize("forgotten", ["acme:cost", "acme:weighted"])
@@ -213,72 +177,6 @@ def test_a_class_is_renamed_and_its_records_stay(store, toys):
     assert store.open().summary().launches == 2
 
 
-# --- totals ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Near:
-    """A total that two machines add up differently, of which it knows the larger, or does not."""
-
-    total: float = 0.0
-
-    @property
-    def loss(self):
-        return self.total
-
-    def after(self, d_mid, count=1):
-        return type(self)(self.total + count * d_mid)
-
-    def to_record(self):
-        return self.total.hex()
-
-
-class Merging(Near):
-    """One that knows."""
-
-    def merged(self, other):
-        larger = max(self.total, other.total)
-        return type(self)(larger) if larger <= 2 * min(self.total, other.total) else None
-
-
-@dataclass(frozen=True)
-class Sums:
-    """An accounting of one of them."""
-
-    of: Any
-
-    def start(self, zero):
-        return Near() if self.of == "near" else Merging()
-
-    def from_record(self, zero, record):
-        return type(self.start(zero))(float.fromhex(record))
-
-
-def test_totals_of_another_machine_are_merged_by_the_accumulator_or_refused(store, registry):
-    """Nothing in the ledger knows these classes."""
-    register_tag("acme:sums", Sums, {"of": "of"})
-    for of, factor, spent in (
-        ("near", 1.0, 0.5),
-        ("near", 1.5, None),
-        ("merging", 1.5, 0.75),
-        ("merging", 0.75, 0.5),
-        ("merging", 3.0, None),
-    ):
-        name = f"{of} {factor}"
-        book = store.create(name).book(Terms("Theirs", Sums(of), "", 1, None))
-        with book.turn() as turn:
-            turn.write(Charge(0.5, "", ""), turn.accumulator.after(0.5))
-        record = json.dumps((0.5 * factor).hex())
-        store.execute(
-            f"UPDATE opendp_concurrent_budgets SET record = '{record}' WHERE dataset = '{name}'"
-        )
-        if spent is None:
-            with pytest.raises(LedgerDamagedError, match=r"total is (0\.75|1\.5)"):
-                store.open(name)
-        else:
-            assert store.open(name).summary().spent == spent
-
-
 # --- what is refused -------------------------------------------------------------------------
 
 
@@ -312,7 +210,7 @@ class Odd:
     def __eq__(self, other):
         if other.how == "raises":
             raise RuntimeError("no")
-        return type(other) is Odd and self.value == other.value
+        return type(other) is type(self) and self.value == other.value
 
     __hash__ = None
 
@@ -338,19 +236,11 @@ def test_what_is_written_and_cannot_be_made_is_no_record(registry):
         raise RuntimeError("whatever it raises")
 
     register_tag("acme:odd", Odd, {"value": "value"}, make=make)
-    with pytest.raises(InvalidValueError, match="not an exact record"):
-        decode('{"acme:odd":{"value":1}}')
-    for text in ('{"acme:odd":{}}', '{"acme:odd":{"parts":1}}', '{"acme:odd":1}'):
+    for text in ('{"value":1}', "{}", '{"parts":1}', "1"):
         with pytest.raises(InvalidValueError, match="not an exact record"):
-            decode(text)
-    for text in ('{"acme:unknown":{}}', '[{"acme:unknown":1}]'):
-        with pytest.raises(UnregisteredError, match="acme:unknown"):
-            decode(text)
-
-
-def test_make_must_be_a_function(registry):
-    with pytest.raises(InvalidTypeError, match="make must be a function, found 1"):
-        register_tag("acme:plain", Plain, FIELDS, make=1)
+            decode(f'{{"acme:odd":{text}}}')
+    with pytest.raises(UnregisteredError, match="acme:unknown"):
+        decode('[{"acme:unknown":1}]')
 
 
 def test_a_tag_and_a_class_are_registered_once(registry):
@@ -387,20 +277,17 @@ def test_a_class_that_is_defined_anew_takes_the_place_of_the_older(registry):
         encode("x", older(1))
 
 
-class Forgetful:
+class Forgetful(Odd):
     """An accounting whose record is not what it was, or not JSON."""
-
-    def __init__(self, record):
-        self.record = record
 
     def start(self, zero):
         return self
 
     def from_record(self, zero, record):
-        return Forgetful(record)
+        return Forgetful([4])
 
     def to_record(self):
-        return self.record if self.record != [2] else [1]
+        return self.value
 
     def __eq__(self, other):
         return type(other) is Forgetful
@@ -409,27 +296,13 @@ class Forgetful:
     loss = 0.0
 
 
-@pytest.mark.parametrize("record", [float("nan"), object(), {1: 2, "a": 3}, b"x"])
-def test_an_accumulator_whose_record_is_no_json_is_refused_before_it_is_settled(
-    store, registry, record
+@pytest.mark.parametrize("record", [float("nan"), object(), {1: 2, "a": 3}, b"x", [3]])
+def test_an_accumulator_whose_record_is_read_as_another_is_refused_before_it_is_settled(
+    sqlite, registry, record
 ):
-    register_tag("acme:forgetful", Forgetful, {}, make=lambda: Forgetful(0))
-    ledger = store.create()
-    with pytest.raises(InvalidTypeError, match="accumulator .* its record cannot be"):
+    register_tag("acme:forgetful", Forgetful, {}, make=lambda: Forgetful(record))
+    ledger = sqlite.create()
+    said = "its record, read again, gives another" if record == [3] else "its record cannot be"
+    with pytest.raises(InvalidTypeError, match=said):
         ledger.book(Terms("Theirs", Forgetful(record), "", 1, None))
     assert ledger.summary().terms is None
-
-
-def test_an_accumulator_whose_record_is_read_as_another_is_refused(store, registry):
-    register_tag("acme:forgetful", Forgetful, {}, make=lambda: Forgetful(0))
-    forgetful = Forgetful([3])
-    forgetful.from_record = lambda zero, record: Forgetful([4])
-    ledger = store.create()
-    with pytest.raises(InvalidTypeError, match="its record, read again, gives another"):
-        ledger.book(Terms("Theirs", forgetful, "", 1, None))
-
-
-def test_doubles_of_toys_survive_bit_for_bit(registry):
-    register_tag("acme:plain", Plain, FIELDS)
-    for number in (5e-324, nextafter(1.0, 2.0), inf, float(Fraction(1, 3))):
-        assert decode(encode("x", Plain(number))).first.hex() == number.hex()

@@ -1,6 +1,5 @@
 """What a budget is about is settled once; under anything else it is refused, with both values."""
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -10,139 +9,71 @@ from opendp_concurrent.errors import (
     LedgerError,
     LedgerMismatchError,
 )
-from opendp_concurrent.ledger.encoding import (
-    UNREADABLE,
-    is_text,
-    reading,
-    require_count,
-    require_text,
-)
+from opendp_concurrent.ledger.encoding import UNREADABLE, reading, require_count, require_text
 
-PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
+from ...build import APPROXIMATE, DATA, RENYI, ZCDP, a_filter, an_odometer
 
 
-def odometer(tools, measure=PURE, space=None, **keywords):
-    return oc.make_concurrent_odometer(*(space or tools.space()), measure, **keywords)
+def bounded(*arguments, **options):
+    return lambda ledger: a_filter(*arguments, ledger=ledger, **options)
 
 
-def settle(store, tools, d_in=1, d_out=1.0, **keywords):
-    return oc.make_concurrent_filter(
-        odometer(tools, **keywords), d_in, d_out, ledger=store.create()
-    )
+def unbounded(ledger):
+    return an_odometer(ledger=ledger, d_in=1)(DATA)
 
 
-def refused(make, name, recorded, given):
-    with pytest.raises(LedgerMismatchError) as raised:
-        make()
+def pairs(accumulator):
+    return bounded((1.0, 1e-6), APPROXIMATE, accumulator)
+
+
+def of_order(alpha):
+    return bounded(measure=oc.fixed_renyi_divergence(alpha))
+
+
+def on_orders(*orders):
+    return bounded(lambda alpha: alpha, RENYI, orders=orders)
+
+
+NONE, SETTLED = "no bound (an odometer)", oc.accumulators.advanced(1e-7)
+OTHERS = (oc.accumulators.basic(), oc.accumulators.advanced(2e-7), oc.accumulators.zcdp(1e-7))
+MISMATCHES = {  # what is settled, what is given, and what the error says
+    "d_out": (bounded(), bounded(2.0), "d_out", "1.0", "2.0"),
+    "ulp": (bounded(), bounded(1.0000000000000002), "d_out", "1.0", "1.0000000000000002"),
+    "d_in": (bounded(), bounded(d_in=2), "d_in", "1", "2"),
+    "measure": (
+        *(bounded(), bounded(measure=ZCDP)),
+        *("output_measure", "MaxDivergence", "ZeroConcentratedDivergence"),
+    ),
+    "order": (of_order(2.0), of_order(3.0), "output_measure", "alpha=2.0", "alpha=3.0"),
+    **{
+        str(one): (pairs(SETTLED), pairs(one), "accumulator", str(SETTLED), str(one))
+        for one in OTHERS
+    },
+    "orders": (on_orders(2.0, 4.0), on_orders(2.0, 5.0), "accumulator", "4.0", "5.0"),
+    "an odometer": (bounded(), unbounded, "d_out", "1.0", NONE),
+    "a filter": (unbounded, bounded(), "d_out", NONE, "1.0"),
+}
+
+
+@pytest.mark.parametrize("case", MISMATCHES)
+def test_other_terms_are_refused(sqlite, case):
+    settle, give, name, recorded, given = MISMATCHES[case]
+    settle(sqlite.create())
+    before = sqlite.rows()
+    with pytest.raises(LedgerMismatchError, match="create another ledger") as raised:
+        give(sqlite.open())
     error = raised.value
-    assert (error.name, str(error.recorded), str(error.given)) == (name, recorded, given)
-    advice = "check the spelling" if name == "dataset" else "create another ledger"
-    for part in (name, recorded, given, advice):
-        assert part in str(error)
+    assert (error.name, sqlite.rows()) == (name, before)
+    assert (recorded in str(error.recorded), given in str(error.given)) == (True, True)
 
 
-def test_the_same_terms_are_accepted_in_every_process(store, tools):
-    settle(store, tools)
-    oc.make_concurrent_filter(odometer(tools), 1, 1.0, ledger=store.open())
-    oc.make_concurrent_filter(odometer(tools), 1, 1, ledger=store.open())  # of d_out, 1 is 1.0
+def test_the_same_terms_are_accepted_in_every_process(store):
+    bounded()(store.create())
+    bounded()(store.open())
+    bounded(1)(store.open())  # of d_out, 1 is 1.0
 
 
-def test_other_bounds_and_distances_are_refused(store, tools):
-    settle(store, tools)
-    ledger = store.open()
-    before = store.rows()
-    for d_in, d_out, *said in (
-        (1, 2.0, "d_out", "1.0", "2.0"),
-        (1, 1.0000000000000002, "d_out", "1.0", "1.0000000000000002"),
-        (2, 1.0, "d_in", "1", "2"),
-    ):
-        refused(
-            lambda d_in=d_in, d_out=d_out: oc.make_concurrent_filter(
-                odometer(tools), d_in, d_out, ledger=ledger
-            ),
-            *said,
-        )
-    assert store.rows() == before
-
-
-def test_another_measure_is_refused(store, tools):
-    settle(store, tools)
-    ledger = store.open()
-    zcdp = dp.zero_concentrated_divergence()
-    refused(
-        lambda: oc.make_concurrent_filter(odometer(tools, zcdp), 1, 1.0, ledger=ledger),
-        "output_measure",
-        "MaxDivergence",
-        "ZeroConcentratedDivergence",
-    )
-
-
-def test_the_parameters_of_a_measure_count(store, tools):
-    settle(store, tools, measure=oc.fixed_renyi_divergence(2.0))
-    ledger, other = store.open(), oc.fixed_renyi_divergence(3.0)
-    with pytest.raises(LedgerMismatchError) as raised:
-        oc.make_concurrent_filter(odometer(tools, other), 1, 1.0, ledger=ledger)
-    assert raised.value.name == "output_measure"
-
-
-def test_another_accumulator_is_refused(store, tools):
-    settle(
-        store,
-        tools,
-        d_out=(1.0, 1e-6),
-        measure=APPROXIMATE,
-        accumulator=oc.accumulators.advanced(1e-7),
-    )
-    ledger = store.open()
-    for accumulator in (
-        oc.accumulators.basic(),
-        oc.accumulators.advanced(2e-7),
-        oc.accumulators.zcdp(1e-7),
-    ):
-        refused(
-            lambda accumulator=accumulator: oc.make_concurrent_filter(
-                odometer(tools, APPROXIMATE, accumulator=accumulator),
-                1,
-                (1.0, 1e-6),
-                ledger=ledger,
-            ),
-            "accumulator",
-            str(oc.accumulators.advanced(1e-7)),
-            str(accumulator),
-        )
-
-
-def test_other_orders_are_refused(store, tools):
-    renyi, ledger = dp.renyi_divergence(), store.create()
-    bound = {"d_in": 1, "d_out": lambda alpha: alpha, "ledger": ledger}
-    oc.make_concurrent_filter(odometer(tools, renyi), **bound, orders=[2.0, 4.0])
-    with pytest.raises(LedgerMismatchError, match="accumulator"):
-        oc.make_concurrent_filter(odometer(tools, renyi), **bound, orders=[2.0, 5.0])
-
-
-def test_an_odometer_and_a_filter_are_not_the_same(store, tools):
-    settle(store, tools)
-    ledger = store.open()
-    refused(
-        lambda: odometer(tools, ledger=ledger, d_in=1)([1, 2, 3]),
-        "d_out",
-        "1.0",
-        "no bound (an odometer)",
-    )
-
-
-def test_a_filter_cannot_bound_what_an_odometer_has_recorded(store, tools):
-    ledger = store.create()
-    odometer(tools, ledger=ledger, d_in=1)([1, 2, 3])
-    refused(
-        lambda: oc.make_concurrent_filter(odometer(tools), 1, 1.0, ledger=ledger),
-        "d_out",
-        "no bound (an odometer)",
-        "1.0",
-    )
-
-
-def test_what_has_no_exact_form_settles_nothing(store, tools):
+def test_what_has_no_exact_form_settles_nothing(sqlite):
     class Own:
         start = 0
 
@@ -152,46 +83,31 @@ def test_what_has_no_exact_form_settles_nothing(store, tools):
         def continues(self, state, d_out):
             return state <= d_out
 
-    own = oc.accumulators.from_rule(Own())
-    ledger = store.create()
+    ledger = sqlite.create()
     with pytest.raises(InvalidTypeError, match="accumulator .* cannot be kept in a ledger"):
-        oc.make_concurrent_filter(odometer(tools, accumulator=own), 1, 1.0, ledger=ledger)
+        bounded(accumulator=oc.accumulators.from_rule(Own()))(ledger)
     assert ledger.summary().terms is None
 
 
-@pytest.mark.parametrize("error", UNREADABLE)
-def test_an_error_of_reading_names_the_row(error):
-    with (
-        pytest.raises(LedgerDamagedError, match="^charge 7 is unreadable: ") as raised,
-        reading("charge 7"),
-    ):
-        raise error("first\nsecond" + 400 * "x")
-    said = str(raised.value)
-    assert said.isprintable()
-    assert len(said) < 500
+def test_an_error_of_reading_names_the_row():
+    for error in UNREADABLE:
+        with (
+            pytest.raises(LedgerDamagedError, match="^charge 7 is unreadable: ") as raised,
+            reading("charge 7"),
+        ):
+            raise error("first\nsecond" + 400 * "x")
+        assert str(raised.value).isprintable()
+        assert len(str(raised.value)) < 500
+    for error in (KeyboardInterrupt, LedgerError):
+        with pytest.raises(error, match="^as it was$"), reading("charge 7"):
+            raise error("as it was")
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, LedgerError])
-def test_other_errors_pass(error):
-    with pytest.raises(error) as raised, reading("charge 7"):
-        raise error("as it was")
-    assert str(raised.value) == "as it was"
-
-
-@pytest.mark.parametrize("value", [None, 1, 1.5, b"label", "a\0b", "\udc80", ["label"]])
-def test_what_is_not_text_is_named(value):
+@pytest.mark.parametrize("value", [None, True, -1, 1.0, b"1", "a\0b", "\udc80", ["label"]])
+def test_what_is_neither_text_nor_a_count_is_named(value):
+    require_text("charge 7", label="", mechanism="é 漢")
+    require_count("the budget", first=0, last=2**63)
     with pytest.raises(LedgerDamagedError, match="charge 7 is unreadable: its label is not text"):
         require_text("charge 7", mechanism="count", label=value)
-
-
-@pytest.mark.parametrize("value", [None, True, -1, 1.0, "1", b"1"])
-def test_what_is_not_a_count_is_named(value):
     with pytest.raises(LedgerDamagedError, match="its sequence is not a non-negative integer"):
         require_count("the budget", sequence=value)
-
-
-def test_text_and_counts_pass():
-    require_text("charge 7", label="", mechanism="é 漢")
-    require_count("the budget", sequence=0)
-    require_count("the budget", sequence=2**63)
-    assert is_text("\ud7ff\ue000")

@@ -1,7 +1,6 @@
 """The running total beside the newest charge, against what the charges add up to."""
 
 import dataclasses
-import json
 import math
 
 import pytest
@@ -28,15 +27,11 @@ def moved(record, factor):
     return hex(units + units // factor)
 
 
-def test_the_same_total_is_taken_as_it_is():
-    total = spent(PAIR, (0.1, 1e-8))
-    assert agreed_total(PAIR, canonical(total.to_record()), total) is total
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 def test_of_two_totals_that_differ_in_the_last_places_the_larger_is_taken(sign):
     """As on two machines with different C libraries."""
     added = spent(PAIR, (0.1, 1e-8))
+    assert agreed_total(PAIR, canonical(added.to_record()), added) is added
     (costs, deltas) = added.to_record()
     recorded = [[moved(costs[0], sign * 2**50)], deltas]
     total = agreed_total(PAIR, canonical(recorded), added)
@@ -58,29 +53,11 @@ def test_more_than_that_is_an_edit():
             agreed_total(PAIR, canonical(edited), added)
 
 
-def test_of_two_residuals_the_smaller_is_taken():
-    added = spent(RESIDUE, oc.TradeoffFunction.laplace(0.1))
-    left, squares = added.to_record()
-    less = math.nextafter(float.fromhex(left), 0.0)
-    more = math.nextafter(float.fromhex(left), math.inf)
-    for there, taken in ((less, less), (more, float.fromhex(left))):
-        recorded = canonical([there.hex(), squares])
-        assert agreed_total(RESIDUE, recorded, added).left == taken
-
-
 @pytest.mark.parametrize("text", ["null", "[]", '"x"', "{", '"0X0"', "[1,2,3]"])
 def test_what_is_no_total_is_refused(text):
     for terms in (PAIR, RESIDUE):
         with pytest.raises(LedgerDamagedError):
             agreed_total(terms, text, spent(terms))
-
-
-def test_a_sum_must_be_the_same():
-    terms = Terms("MaxDivergence", oc.accumulators.basic(), "", 1, 1.0)
-    added = spent(terms, 0.5)
-    near = json.dumps(moved(added.to_record(), 2**200))
-    with pytest.raises(LedgerDamagedError, match="running total is 0.5"):
-        agreed_total(terms, near, added)
 
 
 @pytest.mark.parametrize("name", ["costs", "left", "squares"])

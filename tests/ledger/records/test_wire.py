@@ -14,7 +14,6 @@ import opendp_concurrent
 from opendp_concurrent import TradeoffFunction as F
 from opendp_concurrent import TruncatedConcentrated
 from opendp_concurrent._checks import BY_CLASS, KINDS, check_fields
-from opendp_concurrent._checks import attribute_kind as plain
 from opendp_concurrent.accounting.any_time import any_time
 from opendp_concurrent.accounting.best_rule import renyi, zcdp
 from opendp_concurrent.accounting.epsilon_delta import Advanced, advanced, basic, either
@@ -48,111 +47,60 @@ WORST = (
 )
 OURS = [kind for kind in KINDS.values() if not kind.outside]
 RECORDS = {  # of each tag: a value, and what is written of it, for ever
-    "basic": (
-        basic(),
-        ('{"basic":{}}'),
-    ),
-    "advanced": (
-        advanced(0.25),
-        (f'{{"advanced":{{"slack":{QUARTER}}}}}'),
-    ),
-    "any_time": (
-        any_time(0.25, 2.0),
-        (f'{{"any_time":{{"planned":{TWO},"slack":{QUARTER}}}}}'),
-    ),
-    "zcdp": (
-        zcdp(0.25),
-        (f'{{"zcdp":{{"slack":{QUARTER}}}}}'),
-    ),
-    "renyi": (
-        renyi(2.0, 0.25),
-        (f'{{"renyi":{{"order":{TWO},"slack":{QUARTER}}}}}'),
-    ),
+    "basic": (basic(), '{"basic":{}}'),
+    "advanced": (advanced(0.25), f'{{"advanced":{{"slack":{QUARTER}}}}}'),
+    "any_time": (any_time(0.25, 2.0), f'{{"any_time":{{"planned":{TWO},"slack":{QUARTER}}}}}'),
+    "zcdp": (zcdp(0.25), f'{{"zcdp":{{"slack":{QUARTER}}}}}'),
+    "renyi": (renyi(2.0, 0.25), f'{{"renyi":{{"order":{TWO},"slack":{QUARTER}}}}}'),
     "either": (
         either(basic(), zcdp(0.25)),
-        (f'{{"either":{{"rules":[{{"basic":{{}}}},{{"zcdp":{{"slack":{QUARTER}}}}}]}}}}'),
+        f'{{"either":{{"rules":[{{"basic":{{}}}},{{"zcdp":{{"slack":{QUARTER}}}}}]}}}}',
     ),
-    "orders": (
-        OnOrders((2.0,)),
-        (f'{{"orders":{{"orders":[{TWO}]}}}}'),
-    ),
+    "orders": (OnOrders((2.0,)), f'{{"orders":{{"orders":[{TWO}]}}}}'),
     "ladder": (
         ladder(F.laplace(0.25)),
-        (
-            '{"ladder":{"unit":{"function":{"factors":[[{"laplace":{"epsilon":'
-            f'{QUARTER},"steps":{INFINITE}}}}},1]],"squares":"0x0"}}}}}}}}'
-        ),
+        '{"ladder":{"unit":{"function":{"factors":[[{"laplace":{"epsilon":'
+        f'{QUARTER},"steps":{INFINITE}}}}},1]],"squares":"0x0"}}}}}}}}',
     ),
     "ladder-at-delta": (
         ladder(F.laplace(0.25), 0.25),
-        (
-            '{"ladder-at-delta":{"slack":'
-            f'{QUARTER},"unit":{{"function":{{"factors":[[{{"laplace":{{"epsilon":'
-            f'{QUARTER},"steps":{INFINITE}}}}},1]],"squares":"0x0"}}}}}}}}'
-        ),
+        '{"ladder-at-delta":{"slack":'
+        f'{QUARTER},"unit":{{"function":{{"factors":[[{{"laplace":{{"epsilon":'
+        f'{QUARTER},"steps":{INFINITE}}}}},1]],"squares":"0x0"}}}}}}}}',
     ),
-    "residue": (
-        residue(0.25),
-        (f'{{"residue":{{"mu":{QUARTER}}}}}'),
-    ),
-    "limit": (
-        Opened(1, "ann", "{}"),
-        ('{"limit":{"above":1,"label":"ann","terms":"{}"}}'),
-    ),
+    "residue": (residue(0.25), f'{{"residue":{{"mu":{QUARTER}}}}}'),
+    "limit": (Opened(1, "ann", "{}"), '{"limit":{"above":1,"label":"ann","terms":"{}"}}'),
     "limited": (
         LimitedCharge(0.25, 1, (2.0, 0.25), (Opened(0, "team", "{}"),)),
-        (
-            f'{{"limited":{{"d_mid":{QUARTER},"d_mids":[{TWO},{QUARTER}],"limit":1,'
-            '"opened":[{"limit":{"above":0,"label":"team","terms":"{}"}}]}}'
-        ),
+        f'{{"limited":{{"d_mid":{QUARTER},"d_mids":[{TWO},{QUARTER}],"limit":1,'
+        '"opened":[{"limit":{"above":0,"label":"team","terms":"{}"}}]}}',
     ),
-    "tcdp": (
-        TruncatedConcentrated(0.25, 2.0),
-        (f'{{"tcdp":{{"omega":{TWO},"rho":{QUARTER}}}}}'),
-    ),
+    "tcdp": (TruncatedConcentrated(0.25, 2.0), f'{{"tcdp":{{"omega":{TWO},"rho":{QUARTER}}}}}'),
     "on-each-block": (
         OnEachBlock(zcdp(0.25), (2.0, 0.25)),
-        (
-            f'{{"on-each-block":{{"d_out":[{TWO},{QUARTER}],"of":{{"zcdp":{{"slack":{QUARTER}}}}}}}}}'
-        ),
+        f'{{"on-each-block":{{"d_out":[{TWO},{QUARTER}],"of":{{"zcdp":{{"slack":{QUARTER}}}}}}}}}',
     ),
     "on-blocks": (
         OnKeys(("W1", ("W", 2), 3), 0.25),
-        (f'{{"on-blocks":{{"d_mid":{QUARTER},"keys":["W1",["W",2],3]}}}}'),
+        f'{{"on-blocks":{{"d_mid":{QUARTER},"keys":["W1",["W",2],3]}}}}',
     ),
-    "curve": (
-        GridCurve((2.0,), (0.25,)),
-        (f'{{"curve":{{"orders":[{TWO}],"values":[{QUARTER}]}}}}'),
-    ),
-    "function": (
-        F.gaussian(5e-324),
-        ('{"function":{"factors":[],"squares":"0x1"}}'),
-    ),
+    "curve": (GridCurve((2.0,), (0.25,)), f'{{"curve":{{"orders":[{TWO}],"values":[{QUARTER}]}}}}'),
+    "function": (F.gaussian(5e-324), '{"function":{"factors":[],"squares":"0x1"}}'),
     "laplace": (
         F.laplace(0.25),
-        (
-            '{"function":{"factors":[[{"laplace":{"epsilon":'
-            f'{QUARTER},"steps":{INFINITE}}}}},1]],"squares":"0x0"}}}}'
-        ),
+        '{"function":{"factors":[[{"laplace":{"epsilon":'
+        f'{QUARTER},"steps":{INFINITE}}}}},1]],"squares":"0x0"}}}}',
     ),
     "subsampled": (
         F.subsampled_gaussian(4.0, 0.25, unit="added"),
-        (
-            '{"function":{"factors":[[{"subsampled":{"noise":"gaussian","rate":'
-            f'{QUARTER},"size":{QUARTER},"unit":"added"}}}},1]],"squares":"0x0"}}}}'
-        ),
+        '{"function":{"factors":[[{"subsampled":{"noise":"gaussian","rate":'
+        f'{QUARTER},"size":{QUARTER},"unit":"added"}}}},1]],"squares":"0x0"}}}}',
     ),
     "pair": (
         F.worst(),
-        (f'{{"function":{{"factors":[[{{"pair":{{{WORST}}}}},1]],"squares":"0x0"}}}}'),
+        f'{{"function":{{"factors":[[{{"pair":{{{WORST}}}}},1]],"squares":"0x0"}}}}',
     ),
 }
-MORE = [  # values whose text depends on the C library: written again, they are the same
-    F.pure(0.25).compose(F.gaussian(0.5)),
-    F.finite([0.25, 0.5, 0.25, 0.0], [0.0, 0.375, 0.5, 0.125]).inverse(),
-    F.from_profile([0.0, 0.5], [0.125, 0.0], [0.125, 1e-7]),
-    F.mixture([3, 1], [F.identity(), F.gaussian(0.125)]),
-]
 
 
 @pytest.mark.parametrize("tag", RECORDS)
@@ -181,34 +129,6 @@ def test_every_accounting_of_the_package_is_written_or_refused():
     assert known - set(BY_CLASS) == unkept
 
 
-@pytest.fixture
-def rename():
-    """Gives every class of the table another name."""
-    names = {kind.cls: (kind.cls.__name__, kind.cls.__qualname__) for kind in OURS}
-
-    def give():
-        decode.cache_clear()
-        for number, one in enumerate(names):
-            one.__name__ = one.__qualname__ = f"Renamed{number}"
-
-    yield give
-    for one, before in names.items():
-        one.__name__, one.__qualname__ = before
-    decode.cache_clear()
-
-
-def test_no_record_changes_when_classes_are_renamed(rename):
-    more = [encode("x", one) for one in MORE]
-    rename()
-    assert Advanced.__name__ == Advanced.__qualname__ != "Advanced"
-    for value, text in RECORDS.values():
-        assert encode("x", value) == text
-        assert decode(text) == value
-    assert [encode("x", one) for one in MORE] == more
-    for text in more:
-        assert decode(text) in MORE
-
-
 def _fields(cls):
     return {field.name for field in dataclasses.fields(cls) if field.init}
 
@@ -234,9 +154,6 @@ def test_every_field_is_in_the_table(kind):
     check_fields(kind.cls, attributes)
     with pytest.raises(InvalidValueError, match="lacks added: a field without a key"):
         check_fields(more, attributes)
-    for name in names:
-        with pytest.raises(InvalidValueError, match=f"lacks .*{name}"):
-            check_fields(kind.cls, {one: one for one in names - {name}})
 
 
 def _one(kind):
@@ -244,23 +161,6 @@ def _one(kind):
     if type(value) is not kind.cls:
         (value,) = value.product.factors
     return value
-
-
-def test_no_record_changes_when_a_field_is_renamed(monkeypatch):
-    """Whoever renames it changes the attribute in the table, not the key."""
-
-    @dataclasses.dataclass(frozen=True)
-    class Later:
-        part_of_delta: float
-
-    kind = plain("advanced", Later, {"slack": "part_of_delta"})
-    monkeypatch.setitem(KINDS, "advanced", kind)
-    monkeypatch.setitem(BY_CLASS, Later, kind)
-    decode.cache_clear()
-    _, text = RECORDS["advanced"]
-    assert encode("x", Later(0.25)) == text
-    assert decode(text) == Later(0.25)
-    decode.cache_clear()
 
 
 # --- terms -----------------------------------------------------------------------------------

@@ -4,16 +4,13 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-import sqlalchemy
 
 from opendp_concurrent.errors import (
     InvalidValueError,
     LedgerError,
     LedgerMismatchError,
 )
-from opendp_concurrent.ledger import backends as timeouts
 from opendp_concurrent.ledger import create_ledger, datasets, open_ledger
-from opendp_concurrent.ledger.backends import DriverConnection
 from opendp_concurrent.ledger.encoding import SCHEMA_VERSION
 
 
@@ -36,13 +33,6 @@ def test_another_schema_is_refused(store, version, which):
     )
     assert "create another ledger" in said
     assert store.rows() == before
-
-
-@pytest.mark.parametrize("change", ["DELETE FROM opendp_concurrent_schema"])
-def test_no_schema_is_refused(store, change):
-    store.create().close()
-    store.execute(change)
-    refused(store, r"has schema \[\]")
 
 
 def test_a_ledger_is_created_once(store):
@@ -69,21 +59,6 @@ def test_a_file_that_is_not_there_is_not_made(sqlite):
     assert sqlite.content() == before == {}
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
-    path = tmp_path / "no such folder" / "budget.db"
-    for attempt in (create_ledger, open_ledger):
-        with pytest.raises(LedgerError, match="no such folder.*check its name"):
-            attempt(path, "a")
-
-
-def test_an_sqlite_file_of_somebody_else_is_left_alone(sqlite):
-    with closing(sqlite3.connect(sqlite.address)) as connection:
-        connection.execute("CREATE TABLE theirs (a)")
-    before = sqlite.content()
-    refused(sqlite, "is not a ledger: it has no table opendp_concurrent_schema")
-    assert sqlite.content() == before
-
-
 def test_what_is_no_database_is_left_alone(sqlite):
     with open(sqlite.address, "w") as file:
         file.write("a,b\n1,2\n" * 100)
@@ -108,13 +83,6 @@ def test_a_database_of_a_server_may_have_other_tables(postgresql):
         postgresql.open()
     postgresql.create()
     postgresql.open()
-
-
-def test_a_database_that_is_not_there_is_named(postgresql):
-    address = f"{postgresql.server.url}_not_there"
-    for attempt in (create_ledger, open_ledger):
-        with pytest.raises(LedgerError, match="postgres_not_there.*create_ledger|check the server"):
-            attempt(address, "a")
 
 
 def test_the_file_is_durable_at_every_commit(sqlite):
@@ -155,86 +123,3 @@ def test_two_processes_may_create_at_the_same_time(store, tools):
     children = [tools.Child(lambda name=name: create(name)) for name in "abcd"]
     assert sorted(child.result() for child in children) == list("abcd")
     assert datasets(store.address) == list("abcd")
-
-
-TABLE = sqlalchemy.table("held", sqlalchemy.column("name"), sqlalchemy.column("amount"))
-PUT = sqlalchemy.insert(TABLE).values(
-    name=sqlalchemy.bindparam("name"), amount=sqlalchemy.bindparam("amount")
-)
-FIND = sqlalchemy.select(TABLE.c.amount).where(TABLE.c.name == sqlalchemy.bindparam("name"))
-
-
-@pytest.fixture
-def opened():
-    engine = sqlalchemy.create_engine("sqlite://", paramstyle="named")
-    connection = engine.connect()
-    connection.connection.driver_connection.execute("CREATE TABLE held (name, amount)")
-    texts = {}
-    yield DriverConnection(connection, texts), texts
-    connection.close()
-    engine.dispose()
-
-
-def test_the_rows_of_each_statement_are_returned(opened):
-    driver, texts = opened
-    assert driver.run({"name": "one", "amount": 3}, PUT, FIND) == [[], [(3,)]]
-    compiled = dict(texts)
-    assert set(compiled) == {PUT, FIND}
-    assert driver.run({"name": "two", "amount": 4}, PUT, FIND) == [[], [(4,)]]
-    assert all(texts[one] is compiled[one] for one in compiled)
-
-
-def test_what_is_before_the_statements_runs_first(opened):
-    driver, _ = opened
-    assert not driver.in_transaction
-    driver.run({"name": "one", "amount": 3}, PUT, before="BEGIN IMMEDIATE")
-    assert driver.in_transaction
-    driver.execute("ROLLBACK")
-    assert driver.run({"name": "one"}, FIND) == [[]]
-
-
-def test_a_dropped_connection_is_closed(opened):
-    driver, _ = opened
-    driver.run({"name": "one", "amount": 3}, PUT, before="BEGIN IMMEDIATE")
-    driver.drop()
-    assert driver.connection.closed
-    assert not driver.lost  # a file is never lost
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(timeouts, "monotonic", lambda: now[0])
-    return now
-
-
-def answer(seen):
-    seen.append((yield "read"))
-    seen.append((yield "write"))
-    return "done"
-
-
-def late():
-    return TimeoutError("late")
-
-
-def test_events_reach_the_generator_and_its_answer_is_returned(clock):
-    seen = []
-    waiting = timeouts._until(1.0, answer(seen), late)
-    assert next(waiting) == "read"
-    assert waiting.send(0) == "read"  # an interval without an event
-    assert waiting.send(1) == "write"
-    with pytest.raises(StopIteration) as raised:
-        waiting.send(2)
-    assert (raised.value.value, seen) == ("done", [1, 2])
-
-
-@pytest.mark.parametrize("ready", [0, 1])
-def test_the_limit_holds_with_and_without_events(clock, ready):
-    waiting = timeouts._until(1.0, answer([]), late)
-    next(waiting)
-    clock[0] = 0.9
-    waiting.send(ready)
-    clock[0] = 1.0
-    with pytest.raises(TimeoutError, match="late"):
-        waiting.send(ready)

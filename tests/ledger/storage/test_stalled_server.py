@@ -12,7 +12,6 @@ import pytest
 from opendp_concurrent.accounting.store import Charge
 from opendp_concurrent.errors import LedgerError
 from opendp_concurrent.ledger import backends, create_ledger, open_ledger
-from opendp_concurrent.ledger.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -82,27 +81,20 @@ def outcome(function):
     [("BEGIN", {0}), ("INSERT", {0, 1})],  # the second message commits, too
 )
 def test_a_server_that_stops_in_the_middle_of_a_launch_runs_nothing(
-    postgresql, tools, monkeypatch, stopped, statement, in_flight
+    postgresql, tools, intercept, stopped, statement, in_flight
 ):
     query, ran = tools.counted()
     root = tools.limit(postgresql.create(wait=0.3))
-    take, family = Store._take, processes(postgresql.server)
-    stops = [True]
+    family, stops = processes(postgresql.server), [True]
 
-    def taken(self):
-        driver, used = take(self)
-        execute = driver.execute
+    def stop(driver, execute, text):
+        if text.startswith(statement) and stops:
+            stops.pop()
+            backend = driver.connection.connection.driver_connection.info.backend_pid
+            stopped.stop({*family, backend})
+        return execute()
 
-        def run(text, *values):
-            if text.startswith(statement) and stops:
-                stops.pop()
-                stopped.stop(processes_of(family, driver))
-            return execute(text, *values)
-
-        driver.execute = run
-        return driver, used
-
-    monkeypatch.setattr(Store, "_take", taken)
+    monkeypatch = intercept(stop)
     kind, said = outcome(lambda: root(query))
     assert (kind, ran, stops) == ("refused", [], []), said
     assert "has not answered for 1.5 s; the connection failed: check the server" in said
@@ -111,10 +103,6 @@ def test_a_server_that_stops_in_the_middle_of_a_launch_runs_nothing(
     answers = tools.launch_until_refused(root, query)  # a commit that was sent may be charged
     assert 4 - answers in in_flight
     assert (len(ran), postgresql.charges(), root.privacy_loss()) == (answers, 4, 1.0)
-
-
-def processes_of(family, driver):
-    return {*family, driver.connection.connection.driver_connection.info.backend_pid}
 
 
 def test_whatever_is_asked_of_a_stopped_server_ends(postgresql, tools, stopped):
@@ -137,40 +125,6 @@ def test_whatever_is_asked_of_a_stopped_server_ends(postgresql, tools, stopped):
     stopped.go_on()
     assert len(ran) == postgresql.charges() == 1
     assert postgresql.open().summary().launches == 1
-
-
-def test_a_session_that_stops_with_the_lock_keeps_others_no_longer_than_they_wait(
-    postgresql, tools, monkeypatch, stopped
-):
-    query, ran = tools.counted()
-    root = tools.limit(postgresql.create(wait=0.3))
-    other = tools.limit(postgresql.open(wait=0.3))
-    other(query)
-    take, stops = Store._take, [True]
-
-    def taken(self):
-        driver, used = take(self)
-        execute = driver.execute
-
-        def run(text, *values):
-            if text.startswith("INSERT") and stops:
-                stops.pop()
-                stopped.stop([driver.connection.connection.driver_connection.info.backend_pid])
-            return execute(text, *values)
-
-        driver.execute = run
-        return driver, used
-
-    monkeypatch.setattr(Store, "_take", taken)
-    assert outcome(lambda: root(query))[0] == "refused"
-    kind, said = outcome(lambda: other(query))
-    assert (kind, len(ran)) == ("refused", 1)
-    assert "kept it locked for 0.3 s" in said
-    stopped.go_on()
-    for _ in range(500):  # until the server has noticed that its client is gone
-        if outcome(lambda: other(query))[0] == "answered":
-            break
-    assert len(ran) == postgresql.charges() == 2
 
 
 def test_a_client_that_stops_with_the_lock_loses_it(postgresql, tools):
@@ -204,17 +158,3 @@ def test_an_address_where_nobody_answers_is_given_up(tools):
             kind, said = outcome(ask)
             assert kind == "refused"
             assert "check the server" in said
-
-
-def test_a_lock_that_is_waited_for_is_no_stalled_server(postgresql, tools):
-    """The server itself says first that it is locked."""
-    import psycopg
-
-    query, ran = tools.counted()
-    root = tools.limit(postgresql.create(wait=0.3))
-    url = postgresql.server.url.replace("+psycopg", "")
-    with psycopg.connect(url) as holder:
-        holder.execute(f"SELECT 1 FROM {postgresql._name}.opendp_concurrent_budgets FOR UPDATE")
-        kind, said = outcome(lambda: root(query))
-    assert (kind, ran) == ("refused", [])
-    assert "kept it locked for 0.3 s" in said
