@@ -141,18 +141,6 @@ def test_its_noise_is_one_sided_at_the_same_loss(measure):
         assert loss == other
 
 
-@pytest.mark.parametrize("d_in", [2, 3])
-def test_several_events_may_have_several_directions(d_in):
-    """Groups: d times the ε of one event, and d² times its ρ."""
-    scales = {"scale": 4.0, "query_scale": 8.0}
-    for measure, power in ((PURE, 1), (dp.zero_concentrated_divergence(), 2)):
-        alarm = oc.m.make_alarm(*space(0, 3), measure, threshold=5, **scales)
-        group = d_in**power * alarm.map(1)
-        assert alarm.map(d_in) <= group * (1 + 1e-12)
-        if measure == PURE:
-            assert alarm.map(d_in) == pytest.approx(group, rel=1e-12)
-
-
 def test_the_noise_of_its_threshold_is_never_below_its_mean():
     """Laplace noise of scale 20 is in one run of six."""
     one, above = oc.m.make_alarm(*space(0, 100), PURE, 20.0, 100, query_scale=TINY), 0
@@ -169,11 +157,3 @@ def test_the_noise_of_its_queries_is_never_negative():
     queryable = alarm([])
     queryable.update(1000)
     assert all(queryable(1000 - 20) for _ in range(200))
-
-
-def test_it_chains_and_casts():
-    clamp = oc.t.make_stream_clamp(*space(-100, 100), oc.integer_stream(0, 4))
-    chained = clamp >> oc.m.then_alarm(PURE, 16.0, 5, query_scale=32.0)
-    assert chained.map(1) == 0.375
-    zcdp = oc.m.make_alarm(*space(), dp.zero_concentrated_divergence(), 2.0, 5, query_scale=4.0)
-    assert zcdp.map(1) == pytest.approx((1 / 2 + 2 / 4) ** 2 / 8, rel=1e-12)

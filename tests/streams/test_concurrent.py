@@ -8,79 +8,15 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     FiniteCommunicationError,
-    InvalidTypeError,
-    InvalidValueError,
     MessageLimitError,
-    PrivacyMapError,
-    StreamError,
     UnsupportedMeasureError,
 )
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
-TINY = 1e-3
-
-
-def exact(space, **options):
-    return oc.m.make_counter(*space, PURE, TINY, **options)
 
 
 def of_loss(space, epsilon):
     return oc.m.make_counter(*space, PURE, 1 / epsilon)
-
-
-# --- updates ---------------------------------------------------------------------------------
-
-
-def test_each_update_goes_to_all_children(bits, make_stream):
-    stream = make_stream(bits)([])
-    one, window = stream(exact(bits)), stream(oc.m.make_window_counter(*bits, PURE, TINY, 2))
-    stream.update(1, step=1)
-    stream.update_all([1, None, 1])
-    assert (one(None), window(None)) == (3, 1)
-    stream.update(1)
-    assert (window(None), one(None)) == (2, 4)
-
-
-def test_a_bounded_child_ends_at_its_bound(bits, make_stream):
-    stream = make_stream(bits)([])
-    child = stream(oc.c.make_bounded_interactive(exact(bits), 2))
-    other = stream(exact(bits))
-    for _ in range(3):
-        stream.update(1)
-    assert other(None) == 3
-    with pytest.raises((StreamError, MessageLimitError)):
-        child(None)
-
-
-# --- charges ---------------------------------------------------------------------------------
-
-
-def test_a_launch_on_an_odometer_is_described_at_a_distance(bits):
-    stream = oc.c.make_concurrent_continual(oc.make_concurrent_odometer(*bits, PURE))([])
-    with pytest.raises(PrivacyMapError) as refused:
-        stream.describe(of_loss(bits, 0.5), "a" * 10**6)
-    assert len(str(refused.value)) < 3000
-    assert [stream.describe(of_loss(bits, 0.5), d_in).loss for d_in in (1, 3)] == [0.5, 1.5]
-
-
-def test_mechanisms_that_do_not_fit(bits, make_stream):
-    stream = make_stream(bits)([])
-    other = oc.integer_stream(0, 2), oc.event_presence()
-    for wrong in (
-        exact(other),
-        oc.m.make_counter(*bits, ZCDP, 1.0),
-        oc.m.make_counter(bits[0], oc.event_change(), PURE, 1.0),
-    ):
-        with pytest.raises(InvalidValueError):
-            stream(wrong)
-    for wrong in (None, "count", 7):
-        with pytest.raises(InvalidTypeError):
-            stream(wrong)
-    assert stream.privacy_loss() == 0.0
-
-
-def test_the_bound_is_that_of_the_composition(bits, make_stream):
-    assert make_stream(bits, 0.75).map(1) == 0.75
 
 
 # --- finite communication --------------------------------------------------------------------
@@ -164,14 +100,6 @@ def test_pure_children_need_no_bound_beside_those_that_have_one(bits, measure, n
         handle(None)
     with pytest.raises(MessageLimitError):
         handle(None)
-
-
-@pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("measure", ["zcdp", "renyi"])
-def test_renyi_divergences_need_no_bound(bits, measure, name):
-    root = roots(bits, MEASURES[measure], LARGE[measure])[name]([])
-    counter = oc.m.make_counter(*bits, MEASURES[measure], 1.0)
-    assert [type(root(counter)(None)) for _ in range(2)] == [int, int]
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -269,22 +197,6 @@ def test_messages_to_what_a_bounded_child_returns_count(bits):
         counter(None)
 
 
-def test_queries_and_updates_count(bits, make_stream):
-    stream = make_stream(bits, 1e9, ZCDP, max_messages=5)([])
-    child = stream(oc.m.make_counter(*bits, ZCDP, TINY))
-    stream.update_all([1, 1, 1])
-    assert child(None) == 3
-    stream.update(1)
-    with pytest.raises(MessageLimitError) as over:
-        child(None)
-    assert over.value.limit == 5
-    fresh = stream(oc.m.make_counter(*bits, ZCDP, TINY))
-    stream.update(1)
-    with pytest.raises((StreamError, MessageLimitError)):
-        child(None)
-    assert fresh(None) == 1
-
-
 class Slow:
     """Counts what reaches it; a batch takes until a query has been sent."""
 
@@ -327,44 +239,8 @@ def test_a_query_during_an_update_is_within_the_limit(bits, make_stream):
     assert len(refused) == 4
 
 
-def test_threads_do_not_exceed_the_limit(bits, make_stream):
-    """Updates and queries of one child from several threads, up to its limit and no further."""
-    stream = make_stream(bits, 1e9, ZCDP, max_messages=200)([])
-    child, answered = stream(oc.m.make_counter(*bits, ZCDP, TINY)), []
-
-    def ask():
-        for _ in range(150):
-            try:
-                answered.append(child(None))
-            except (StreamError, MessageLimitError):
-                return
-
-    def feed():
-        for _ in range(100):
-            stream.update(1)
-
-    threads = [threading.Thread(target=work) for work in (ask, ask, feed)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
-    assert len(answered) <= 200
-    assert max(answered) <= 100
-
-
 def test_approximate_zcdp_is_refused(bits):
     odometer = oc.make_concurrent_odometer(*bits, dp.approximate(ZCDP))
     for composition in (odometer, oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6))):
         with pytest.raises(UnsupportedMeasureError):
             oc.c.make_concurrent_continual(composition, max_messages=5)
-
-
-# --- streams of their own --------------------------------------------------------------------
-
-
-def test_what_is_no_composition(bits, space):
-    for bad in (None, dp.c.make_fully_adaptive_composition(*bits, PURE), "filter"):
-        with pytest.raises(InvalidTypeError, match="^composition"):
-            oc.c.make_concurrent_continual(bad)
-    with pytest.raises(InvalidTypeError, match="stream"):
-        oc.c.make_concurrent_continual(oc.make_concurrent_odometer(*space, PURE))

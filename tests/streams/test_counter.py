@@ -1,13 +1,10 @@
 """Counters: the loss that they declare, their sums, their variance."""
 
-import math
-
 import numpy as np
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import UnsupportedMeasureError
 from opendp_concurrent.streams.digits import best_digits
 from opendp_concurrent.streams.factors import (
     HORIZONS,
@@ -30,15 +27,6 @@ def options(request):
 
 
 # --- the loss --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("horizon", "nodes"), [(1, 1), (6, 1), (60, 2), (1000, 3), (2**20 - 1, 5), (None, 1)]
-)
-def test_losses_of_the_nodes(bits, horizon, nodes):
-    counter = oc.m.make_counter(*bits, PURE, float(nodes), horizon=horizon)
-    assert counter.map(1) == pytest.approx(1.0, rel=1e-12)
-    assert counter.map(1) >= 1.0
 
 
 SHIFTS = {  # of (lower, upper): by an item and nothing, by a change
@@ -75,25 +63,11 @@ def test_losses_against_their_formulas(bounds, metric, horizon):
         assert loss(dp.renyi_divergence(), d_in)(5.0) == pytest.approx(5 * rho, rel=1e-2)
 
 
-@pytest.mark.parametrize(
-    ("d_in", "error"), [(-1, ValueError), (1.5, TypeError), (math.nan, ValueError)]
-)
-def test_distances_that_are_no_number_of_events(bits, d_in, error):
-    with pytest.raises(error, match="^d_in"):
-        oc.m.make_counter(*bits, PURE, 1.0).map(d_in)
-
-
-@pytest.mark.parametrize("measure", [oc.tradeoff, lambda: dp.approximate(ZCDP)])
-def test_measures_without_noise_of_their_own(bits, measure):
-    with pytest.raises(UnsupportedMeasureError):
-        oc.m.make_counter(*bits, measure(), 1.0)
-
-
 # --- sums ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("measure", [PURE, ZCDP], ids=["laplace", "gaussian"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_sums_are_exact_without_noise_in_any_interleaving(options, measure, seed):
     generator = np.random.default_rng(seed)
     space = oc.integer_stream(-3, 5), oc.event_change()
@@ -151,42 +125,7 @@ def test_a_number_of_any_size_is_added_as_it_is():
             assert counter(None) == 1200
 
 
-def test_items_at_the_ends(options):
-    space = oc.integer_stream(-(2**31), 2**31), oc.event_presence()
-    counter = oc.m.make_counter(*space, PURE, TINY, **options)([])
-    counter.update_all([2**31] * 60)
-    counter.update(-(2**31))
-    assert counter(None) == 59 * 2**31
-
-
-# --- the noise -------------------------------------------------------------------------------
-
-RUNS = 2000
-
-
-@pytest.fixture
-def counters():
-    return oc.category_stream(RUNS), oc.event_presence()
-
-
-def noise_at(histogram, steps):
-    handle, before, found = histogram([]), 0, []
-    for step in steps:
-        handle.update_all([None] * (step - before))
-        before = step
-        found.append(handle(None))
-    return np.array(found, dtype=float)
-
-
-@pytest.mark.parametrize(("options", "widths"), [({"horizon": 3}, 1), ({}, 2)], ids=str)
-def test_laplace_noise_has_its_scale(counters, options, widths):
-    """The mean of |noise| of one node is nearly the scale; sums of exponentials, by Chernoff."""
-    histogram = oc.m.make_histogram_counter(*counters, PURE, 50.0, **options)
-    mean = np.abs(noise_at(histogram, [1])).mean() / 50.0
-    assert abs(mean / widths - 1) < 0.16  # RUNS (x - log(1 + x)) > 22
-
-
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+# --- errors ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("exponent", HORIZONS)
@@ -208,13 +147,6 @@ def test_errors_in_closed_form_agree_with_steps(exponent):
     assert total == pytest.approx([1.0, rows.sum()], rel=1e-8)
     ages = (1 - lam) ** np.arange(steps)[:, None]
     assert inner[1] == pytest.approx(entries @ ages, rel=1e-8)
-
-
-def test_a_tree_of_digits():
-    digits = best_digits(1000)
-    nodes = np.mean([digits.nodes(step) for step in range(1, 1001)])
-    found = oc.streams.counter_rmse(1000, PURE)
-    assert found == pytest.approx(digits.height * math.sqrt(2 * nodes), rel=1e-12)
 
 
 @pytest.mark.parametrize("steps", [2**41, 2**50, 2**62])

@@ -7,7 +7,6 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.streams.concurrent import Branches
 
 PURE = dp.max_divergence()
 TINY = 1e-3
@@ -119,26 +118,3 @@ def test_a_handle_that_was_handed_out_keeps_its_part():
     gc.collect()
     stream.update_all([2, 3, 4])
     assert even(None) == 6
-
-
-def living(kind):
-    """All objects of a kind that the collector knows, of other tests as well."""
-    gc.collect()
-    return [one for one in gc.get_objects() if issubclass(type(one), kind)]
-
-
-def test_nothing_is_kept_of_many_launches():
-    """Neither handles nor dead references, with updates in between or without."""
-    _, made, mechanism = machines()
-    references, older = len(living(weakref.ref)), living(Branches)
-    stream = shared()
-    for step in range(240):
-        stream(mechanism)
-        if step % 40 == 0:
-            stream.update(1)
-    assert alive(made) == 0
-    stream(mechanism)
-    assert len(living(weakref.ref)) - references - len(made) < 150
-    ours = [one for one in living(Branches) if not any(one is other for other in older)]
-    assert ours
-    assert all(len(one._feeds) <= 2 for one in ours)

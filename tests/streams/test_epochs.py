@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from itertools import accumulate, islice
+from itertools import accumulate
 
 import numpy as np
 import opendp.prelude as dp
@@ -10,7 +10,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.streams import counter as spread
 from opendp_concurrent.streams import digits as epochs
 from opendp_concurrent.streams.digits import Digits, Epoch, EpochsPrefix, epoch
 
@@ -45,28 +44,6 @@ def test_the_first_epochs_are_those_of_the_theory():
     ]
 
 
-@pytest.mark.parametrize(("number", "degree"), [(1, 1), (2, 1), (13, 2), (832, 2), (2**70, 5)])
-def test_roots_are_rounded_to_the_nearest(number, degree):
-    found = epochs._rounded_root(number, degree)
-    assert (2 * found - 1) ** degree <= number * 2**degree < (2 * found + 1) ** degree
-
-
-@pytest.mark.parametrize(
-    ("steps", "square"), [(11, Fraction(288, 11)), (60, Fraction(2077, 30)), (229, 29734 / 229)]
-)
-def test_errors_are_those_of_the_theory(steps, square):
-    found = oc.streams.counter_rmse(steps, PURE, endless=True)
-    assert found == pytest.approx(math.sqrt(square), rel=1e-12)
-
-
-@pytest.mark.parametrize(("exponent", "rmse"), [(10, 15.04), (14, 24.17), (20, 39.6), (30, 69.7)])
-def test_errors_are_near_those_of_a_horizon(exponent, rmse):
-    steps = 2**exponent - 1
-    found = oc.streams.counter_rmse(steps, PURE, endless=True)
-    assert 0.99 * rmse < found <= rmse
-    assert found < 1.2 * oc.streams.counter_rmse(steps, output_measure=PURE)
-
-
 def test_errors_are_those_of_the_nodes():
     """Each step by itself."""
     variances, before, steps = [], 0, 300
@@ -76,26 +53,6 @@ def test_errors_are_those_of_the_nodes():
         before = variances[-1]
     found = oc.streams.counter_rmse(steps, PURE, endless=True)
     assert found == pytest.approx(math.sqrt(np.mean(variances[:steps])), rel=1e-12)
-
-
-@pytest.mark.parametrize("steps", [1, 11, 12, 300, 5000])
-def test_the_spread_covers_the_noise_of_each_step(steps):
-    found, before, largest = spread.of_epochs(1.0)(steps), 0, 0
-    for one, count in epochs.epochs(steps):
-        square = one.digits.height**2
-        nodes = max(one.digits.nodes(at) for at in range(1, count + 1))
-        largest = max(largest, before + square * nodes)
-        before += square * one.digits.nodes(one.length)
-    assert largest <= max(found.squares) * (1 + 1e-12) <= 4 * largest
-    assert found.scales[-1] >= one.digits.height
-    assert sum(found.sums) == steps
-
-
-def test_the_loss_is_that_of_one_release(bits):
-    counter = oc.m.make_counter(*bits, PURE, scale=8.0)
-    assert [counter.map(d_in) for d_in in range(3)] == [0.0, 0.125, 0.25]
-    wide = oc.m.make_counter(oc.integer_stream(-3, 5), oc.event_change(), PURE, scale=8.0)
-    assert wide.map(1) == 1.0
 
 
 def test_the_noise_of_a_node_grows_with_the_levels(monkeypatch):
@@ -169,37 +126,3 @@ def test_noise_that_is_drawn_anew_for_a_finished_epoch_is_caught(bits, modular, 
     monkeypatch.setattr(EpochsPrefix, "_next", forgetful)
     law = modular(lambda: counter([]))
     assert verify.continual_epsilon([law], (None, 1), verify.events_differ(1), 2) > 2.5
-
-
-def test_the_measured_error_is_the_formula():
-    """2,000 categories have counters with noise of their own; seven deviations of the mean."""
-    runs = 2000
-    space = oc.category_stream(runs), oc.event_presence()
-    handle = oc.m.make_histogram_counter(*space, PURE, 20.0)([])
-    at = before = 0
-    for one in islice(map(epoch, range(3)), 3):
-        node = 2 * one.digits.height**2 * 20.0**2
-        for place in (1, one.length // 2, one.length):
-            handle.update_all([None] * (before + place - at))
-            at = before + place
-            past = sum(2 * e.digits.height**2 * e.digits.nodes(e.length) for e in _below(one))
-            expected = past * 400.0 + node * one.digits.nodes(place)
-            found = np.mean(np.array(handle(None), dtype=float) ** 2)
-            assert found == pytest.approx(expected, rel=7 * math.sqrt(5 / runs))
-        before += one.length
-
-
-def _below(one):
-    return [each for each in map(epoch, range(3)) if each.length < one.length]
-
-
-@pytest.mark.parametrize("steps", [0, 5, 11, 12, 60, 200])
-def test_a_record_goes_on_in_each_epoch(bits, steps):
-    counter = oc.m.make_counter(*bits, PURE, scale=8.0)
-    handle = counter([])
-    handle.update_all([1] * steps)
-    answer = handle.read()
-    again = oc.c.from_record(counter, handle.to_record())
-    assert again.read() == answer
-    again.update_all([1] * 100)
-    assert abs(again.read() - steps - 100) < 8.0 * 40 * 20  # e^-40, for each of 20 nodes

@@ -162,14 +162,6 @@ def test_on_a_stream_that_is_shared():
     assert (fragile(None), other(None)) == (0, 6)
 
 
-@pytest.mark.parametrize("item", [10, -1, "1", None.__class__, 0.5])
-def test_what_is_no_item_of_the_stream_halts_as_in_the_definition(item):
-    """Both of two neighbouring streams are of valid items, so neither run has one."""
-    handle = (of_map(lambda one: 1) >> oc.m.then_counter(PURE, TINY))([])
-    with pytest.raises(StreamHaltedError):
-        handle.update(item)
-
-
 def test_a_member_of_the_raw_stream_that_raises_is_no_item_and_tells_nothing():
     fragile = oc.record_stream("fragile", explode), oc.event_presence()
     transformation = oc.t.make_stream_map(*fragile, oc.integer_stream(0, 1), lambda item: 1)

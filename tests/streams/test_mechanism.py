@@ -1,22 +1,19 @@
 """Updates and queries: what halts, what is refused, what is hidden, what threads do."""
 
-import threading
-
 import numpy as np
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent import verify
 from opendp_concurrent.errors import (
-    InvalidValueError,
     StreamError,
     StreamHaltedError,
 )
 
+from ..build import in_threads
+
 PURE = dp.max_divergence()
 TINY = 1e-3
-SECRET = 314159265
 
 
 def counter(lower=0, upper=1, scale=TINY, **options):
@@ -107,48 +104,6 @@ def test_batches_of_all_kinds(items, total, options):
     assert handle(None) == total + 1
 
 
-@pytest.mark.parametrize("item", [True, np.True_, np.int8(1), np.uint64(1), np.int64(1)], ids=repr)
-def test_an_item_is_valid_by_itself_if_it_is_in_an_array(item):
-    handle = counter()
-    handle.update_all(np.array([item]))
-    handle.update(item)
-    assert handle(None) == 2
-
-
-def test_a_ragged_batch_halts():
-    handle = counter()
-    with pytest.raises(StreamHaltedError):
-        handle.update_all([1, [1, 1]])
-    with pytest.raises(StreamHaltedError):
-        handle(None)
-
-
-def test_a_record_that_breaks_its_member_function_halts():
-    """Whether something is an item may itself fail: then it is none."""
-    pairs = oc.record_stream("pairs", lambda pair: pair[1] in (0, 1))
-    bounded = oc.t.make_bounded_contributions(pairs, oc.user_presence(), oc.integer_stream(0, 1), 1)
-    handle = (bounded >> oc.m.then_counter(PURE, TINY))([])
-    with pytest.raises(StreamHaltedError):
-        handle.update(SECRET)
-    with pytest.raises(StreamHaltedError):
-        handle(None)
-
-
-@pytest.mark.parametrize("options", KINDS, ids=str)
-def test_steps_come_in_order(options):
-    handle = counter(**options)
-    handle.update(1, step=1)
-    for late in (1, 0, -1):
-        with pytest.raises(StreamError, match="that step has been sent"):
-            handle.update(1, step=late)
-    with pytest.raises(StreamError, match="the steps before it have not been sent"):
-        handle.update(1, step=3)
-    assert handle(None) == 1
-    handle.update_all([1, 1])
-    handle.update(1, step=4)
-    assert handle(None) == 4
-
-
 @pytest.mark.parametrize("options", KINDS[:1], ids=str)
 def test_the_horizon(options):
     handle = counter(**options)
@@ -167,50 +122,7 @@ def test_the_horizon(options):
     assert handle(None) == before == 50
 
 
-def test_it_starts_with_the_empty_stream():
-    space = oc.integer_stream(0, 1), oc.event_presence()
-    measurement = oc.m.make_counter(*space, PURE, 1.0)
-    assert measurement.input_domain.member([])
-    assert not measurement.input_domain.member([1])
-    assert oc.integer_stream(0, 1) == oc.integer_stream(0, 1) != oc.integer_stream(0, 2)
-
-
-# --- an identifier ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("options", KINDS, ids=str)
-def test_an_identifier_stands_before_real_handles(options):
-    for side in (0, 1):
-        handle = counter(**options)
-        identifier = verify.Identifier(handle, side, verify.events_differ(1))
-        identifier.update(1, 1)
-        assert identifier(None) == 1
-        identifier.update(None, 1)
-        identifier.update(1, 1)
-        assert identifier(None) == 2 + side
-        with pytest.raises(InvalidValueError, match="no longer neighbours"):
-            identifier.update(1, None)
-        assert handle(None) == 2 + side
-
-
 # --- threads ---------------------------------------------------------------------------------
-
-
-def in_threads(work, count=8):
-    failures = []
-
-    def run(number):
-        try:
-            work(number)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
-    assert failures == []
 
 
 @pytest.mark.parametrize("options", [{"horizon": 4000}, {}], ids=str)
@@ -225,7 +137,7 @@ def test_eight_threads_update_and_ask(options):
                 handle.update_all([1] * 5)
             assert 0 < handle(None) <= 8 * (40 + 100)
 
-    in_threads(work)
+    in_threads(work, range(8))
     assert handle(None) == 8 * (40 + 100)
 
 
@@ -240,6 +152,6 @@ def test_of_eight_threads_one_has_the_step():
                 continue
             taken.append(step)
 
-    in_threads(work)
+    in_threads(work, range(8))
     assert sorted(taken) == sorted(set(taken)) == list(range(1, len(taken) + 1))
     assert handle(None) == len(taken) >= 1

@@ -74,16 +74,6 @@ def test_other_distances_are_refused():
             oc.c.make_on_stream(*space, own(list, (LISTS, oc.event_presence())))
 
 
-def test_what_lists_of_items_are_not_is_refused():
-    for domain in (
-        dp.vector_domain(dp.atom_domain(T=int), size=3),
-        dp.vector_domain(dp.atom_domain(bounds=(0, 8))),
-        dp.vector_domain(dp.atom_domain(T=str)),
-    ):
-        with pytest.raises(InvalidTypeError, match="lists of any length"):
-            oc.c.make_on_stream(*ITEMS, own(len, (domain, ROWS[1])))
-
-
 def test_a_record_that_is_no_row_is_left_out_and_nothing_is_said(recwarn):
     records = oc.record_stream("anything", lambda record: True), oc.event_presence()
     stream = on_stream(budget(), records)
@@ -217,15 +207,6 @@ def test_launches_of_every_composition_run_on_the_rows_so_far(made, space):
     below = stream(oc.make_concurrent_composition(*space, PURE, 1, [50.0] * 2))
     stream.update(3)
     assert below(own(list, space)) == [1, 2, 3]
-
-
-def test_a_limit_and_what_is_launched_at_the_start():
-    stream = on_stream(budget())
-    limit = stream(oc.c.make_limited(oc.make_concurrent_odometer(*ROWS, PURE), 1, 5.0, label="a"))
-    both = stream(oc.c.make_indexed_composition(*ROWS, PURE, 1, [SEEN, SEEN]))
-    stream.update(1)
-    assert (limit(SEEN), limit.privacy_loss(), both((1, None))) == ([1], 1.0, [])
-    assert stream.privacy_loss() == 3.0
 
 
 def test_a_question_is_a_child_of_a_stream():

@@ -8,7 +8,6 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
-    StreamHaltedError,
     UnsupportedMeasureError,
 )
 
@@ -40,15 +39,6 @@ def test_the_loss_is_that_of_the_parts_touched(metric):
         assert parallel.map(d_in) == pytest.approx(0.5 * factor * d_in)
 
 
-def test_many_parts_cost_as_much_as_one():
-    space = space_of()
-    one = oc.m.make_counter(*space, PURE, 36.0)
-    parallel = oc.c.make_parallel_continual(
-        *space, lambda item: item, dict.fromkeys(range(10), one)
-    )
-    assert parallel.map(1) == one.map(1) == 0.25
-
-
 @pytest.mark.parametrize("send", ["steps", "batch", "array"])
 def test_an_update_reaches_its_part_and_the_others_go_on(send):
     space = space_of()
@@ -69,15 +59,6 @@ def test_an_update_reaches_its_part_and_the_others_go_on(send):
     assert (even(None), odd(None), never(None)) == (20, 0, 0)
 
 
-def test_items_of_other_parts_go_to_none():
-    space = space_of()
-    measurement = oc.c.make_parallel_continual(*space, lambda item: item, counters(space))
-    handle = measurement([])
-    handle.update_all([7, 1, 7])
-    handle.update(9)
-    assert (handle(0)(None), handle(1)(None)) == (0, 1)
-
-
 def test_parts_are_asked_only():
     space = space_of()
     handle = oc.c.make_parallel_continual(*space, parity, counters(space))([])
@@ -89,14 +70,6 @@ def test_parts_are_asked_only():
     for unknown in (5, "x", None, [1], parity):
         with pytest.raises(InvalidValueError, match="^the part must be one of"):
             handle(unknown)
-
-
-def test_an_invalid_update_halts():
-    space = space_of()
-    handle = oc.c.make_parallel_continual(*space, parity, counters(space))([])
-    for item in (10, 1):
-        with pytest.raises(StreamHaltedError):
-            handle.update(item)
 
 
 @pytest.mark.parametrize(

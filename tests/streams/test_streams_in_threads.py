@@ -84,12 +84,3 @@ def test_what_was_cut_off_is_not_taken_again(error):
     with pytest.raises(StreamError, match="must be 2"):
         both.update(1, step=1)
     assert both((0, None)) == 1
-
-
-def test_what_was_refused_may_be_sent_again():
-    short = oc.m.make_continual(*SPACE, PURE, Steps, lambda d_in: 1.0 * d_in, horizon=2)
-    one = oc.c.make_interactive(short)([])
-    with pytest.raises(StreamError, match="horizon"):
-        one.update_all([1, 1, 1])
-    one.update(1, step=1)
-    assert one(None) == 1

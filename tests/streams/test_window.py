@@ -56,16 +56,6 @@ def test_an_answer_is_given_again_between_updates(size, bits):
     assert len(set(answers)) > 25
 
 
-def test_noise_is_forgotten_with_its_block(bits):
-    """Memory does not grow, and no node is in two blocks."""
-    handle = oc.m.make_window_counter(*bits, PURE, 1e6, 4)([])
-    answers = set()
-    for _ in range(12):
-        handle.update_all([0] * 4)
-        answers.add(handle(None))
-    assert len(answers) == 12
-
-
 @pytest.mark.parametrize("d_in", [0, 1, 2, 3])
 @pytest.mark.parametrize("size", SIZES)
 def test_losses_are_those_of_nodes_and_of_one_release(d_in, size):
