@@ -63,13 +63,6 @@ def test_a_key_is_launched_once_also_after_a_restart(path):
     assert (len(budget.charges), budget.asked) == (2, 0)
 
 
-def test_a_stored_answer_cannot_be_changed_by_who_got_it(path):
-    budget = Budget()
-    with AnswerStore(path) as answers:
-        once(answers, budget)["answer"] = 9
-        assert once(answers, budget) == {"answer": 7}
-
-
 def test_requests_at_once_share_one_launch(path):
     budget, started = Budget(), threading.Barrier(8)
 
@@ -174,21 +167,6 @@ def test_a_killed_process_leaves_its_answers_and_what_ran_is_lost(path):
         assert found == [5, "lost", 6]
 
 
-def test_a_charge_that_a_ledger_could_not_tell_of_is_found_later(path):
-    """The connection broke in a commit: the ledger is read when the key is seen again."""
-    budget = Budget()
-
-    def fail():
-        raise LedgerError("the connection is lost")
-
-    with AnswerStore(path) as answers:
-        with pytest.raises(LedgerError):
-            once(answers, budget, run=fail)
-        budget.launch()  # the commit has arrived
-        assert once(answers, budget) == {"lost": True}
-    assert len(budget.charges) == 1
-
-
 @pytest.mark.parametrize("inner", ["alice/1", "alice/2"])
 def test_a_request_cannot_wait_for_itself(path, inner):
     budget = Budget()
@@ -253,22 +231,6 @@ def test_nothing_is_launched_if_a_file_was_removed_or_replaced(path, end, how):
         kept.replace(file)
         assert once(answers, budget, "alice/2") == {"answer": 7}
     assert len(budget.charges) == 2
-
-
-def test_a_full_disk_before_and_after_the_charge(path):
-    budget = Budget()
-    with AnswerStore(path) as answers:
-        (full,) = answers._run("PRAGMA page_count")[0]
-        answers._run(f"PRAGMA max_page_count={full}")
-        with pytest.raises(LedgerError, match="full"):
-            once(answers, budget, "k" * 100_000)
-        assert budget.charges == []
-        with pytest.raises(LedgerError, match="full"):
-            once(answers, budget, run=lambda: budget.launch("a" * 100_000))
-        assert once(answers, budget) == {"lost": True}
-    with pytest.raises(LedgerError, match="closed"):
-        once(answers, budget, "alice/2")
-    assert len(budget.charges) == 1
 
 
 @pytest.mark.parametrize("bad", ["", ":memory:"])

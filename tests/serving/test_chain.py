@@ -170,22 +170,6 @@ def test_draws_have_the_rate_that_is_asked_for():
         assert chisquare(observed, [2000 * one for one in law]).pvalue > 1e-6
 
 
-def test_levels_of_real_draws_have_laplace_noise_of_their_scale():
-    draw, runs = GeometricDraws(), 1500
-    order = [units_of(level) for level in (0.5, 1.5, 0.25, 1.0)]
-    found = [Counter() for _ in order]
-    for _ in range(runs):
-        chain = Chain(0, draw)
-        for counter, level in zip(found, order, strict=True):
-            counter[max(-3, min(3, chain.at(level)))] += 1
-    for counter, level in zip(found, order, strict=True):
-        p = math.exp(-level_of(level))
-        law = [laplace(p, value) for value in range(-2, 3)]
-        law = [(1 - sum(law)) / 2, *law, (1 - sum(law)) / 2]
-        observed = [counter[value] for value in range(-3, 4)]
-        assert chisquare(observed, [runs * one for one in law]).pvalue > 1e-6
-
-
 def test_a_vector_has_noise_of_its_own_in_each_coordinate():
     chain = Chain([10**6, -(10**6)], GeometricDraws())
     first, second = chain.at(units_of(2.0))

@@ -105,29 +105,6 @@ def test_a_list_that_is_changed_later_makes_no_other_query_equal(space):
     assert [release(30.0) for release in asked] == [1, 2, 3]
 
 
-def test_histograms_of_equal_categories_are_equal(space):
-    def cells(categories):
-        counts = space >> dp.t.then_count_by_categories(categories)
-        return counts >> oc.m.then_shared_release(PURE)
-
-    root = filtered(space, 99.0)
-    release = root(cells([1, 2]))
-    assert root(cells([1, 2])) is root(oc.deserialize(oc.serialize(cells([1, 2])))) is release
-    assert root(cells([1, 3])) is not release
-
-
-def test_a_limit_pays_for_what_is_opened_on_it(space):
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    root = filtered(space)
-    pool = root(oc.c.make_limited(odometer, 1, 0.5, label="shared"))
-    release = pool(shared(space))
-    release(0.25)
-    assert (pool.remaining(), root.remaining()) == (0.25, 0.75)
-    with pytest.raises(BudgetExceededError, match="limit 'shared'"):
-        release(0.625)
-    assert (release.finest, root.remaining()) == (0.25, 0.75)
-
-
 @pytest.mark.parametrize(
     "accumulator",
     [
@@ -298,27 +275,6 @@ def test_an_interrupt_leaves_a_charge_and_a_release_that_goes_on(space):
         with pytest.raises(KeyboardInterrupt):
             release(0.25)
         assert (root.privacy_loss(), release.finest) == (spent, 0.0)
-
-
-def test_a_postprocessor_is_applied_to_each_answer(space):
-    root = filtered(space)
-    release = root(shared(space) >> (lambda answer: f"about {answer}"))
-    assert release(0.5).startswith("about")
-    assert release(0.25).startswith("about")
-    assert release(0.5) == release(0.5)
-    assert root.privacy_loss() == 0.5
-
-
-def test_accuracy_is_known_before_a_level_is_asked(space):
-    release = filtered(space, 10.0)(shared(space))
-    assert release.accuracy(0.5) == 6.0
-    assert release.accuracy(1.0, 1e-6) == 14.0
-    assert release.accuracy(1.0, 1e-6, answers=100) > 14.0
-    assert release.finest == 0.0
-    far = sum(
-        abs(filtered(space)(shared(space))(1.0) - 3) > release.accuracy(1.0) for _ in range(99)
-    )
-    assert far < 20
 
 
 @pytest.mark.parametrize("measure", [PURE, ZCDP])

@@ -124,28 +124,3 @@ def test_a_release_has_no_bound_of_its_own(space):
     ):
         with pytest.raises(InvalidTypeError, match="shared release"):
             bound()
-
-
-def test_it_can_be_sent(space):
-    for made in (count(space, PURE), count(space, PURE, 0.5), count(space, ZCDP)):
-        again = oc.deserialize(
-            oc.serialize(made), allow=[oc.m.make_shared_release, dp.t.make_count]
-        )
-        assert type(again) is type(made)
-        assert oc.serialize(again) == oc.serialize(made)
-
-
-def test_ten_refinements_have_the_variance_of_one_release(space):
-    """1.84 against 19.98 for the mean of ten releases at shares of the budget."""
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    root = oc.make_concurrent_filter(odometer, 1, 1.0)([1, 2, 3])
-    release = root(count(space, PURE))
-    for step in range(1, 11):
-        release(step / 10)
-    assert root.privacy_loss() == release.finest == 1.0
-
-    def variance(level):
-        return 2 * math.exp(-level) / (1 - math.exp(-level)) ** 2
-
-    assert variance(release.finest) == pytest.approx(1.8413, abs=1e-4)
-    assert variance(0.1) / 10 == pytest.approx(19.9833, abs=1e-4)

@@ -6,7 +6,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
+from opendp_concurrent.errors import InvalidValueError, SpaceMismatchError
 from opendp_concurrent.serving import values as calls
 from opendp_concurrent.serving.kinds import Work
 
@@ -148,15 +148,3 @@ def test_a_message_for_no_mechanism_has_no_space():
         tree["__kwargs__"][name] = tree["__kwargs__"][other]
         with pytest.raises(SpaceMismatchError, match=f"^{name}"):
             oc.deserialize(json.dumps(tree), space=SPACE, output_measure=PURE)
-
-
-@pytest.mark.parametrize("space", [SPACE[0], (SPACE[0],), (*SPACE, 1), (SPACE[1], SPACE[0]), "ab"])
-def test_the_space_is_a_domain_and_a_metric(space):
-    with pytest.raises(InvalidTypeError, match="^space"):
-        oc.deserialize(oc.serialize(count()), space=space)
-
-
-@pytest.mark.parametrize("measure", [1, "pure", SPACE[1]])
-def test_the_measure_is_one(measure):
-    with pytest.raises(InvalidTypeError, match="^output_measure"):
-        oc.deserialize(oc.serialize(count()), output_measure=measure)
