@@ -1,7 +1,6 @@
 """Interactive children of every kind, interleaved."""
 
 import gc
-import threading
 import weakref
 
 import opendp.prelude as dp
@@ -151,29 +150,6 @@ def test_a_childs_transition_cannot_launch_on_the_account_that_paid(space):
 
 
 # --- threads --------------------------------------------------------------------------------
-
-
-def test_one_child_answers_from_many_threads(space):
-    root = filter_(space)([1] * 20)
-    children = [root(python_queryable(space)) for _ in range(2)]
-    seen, errors = [[], []], []
-
-    def ask():
-        try:
-            for number in range(100):
-                for answers, child in zip(seen, children, strict=True):
-                    answers.append(child(number)[0])
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
-    for answers in seen:
-        assert sorted(answers) == list(range(1, 401))
 
 
 def test_handles_are_collected_and_take_the_data_with_them(space):

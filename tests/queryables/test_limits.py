@@ -69,10 +69,3 @@ def test_threads_that_open_one_limit_share_it():
     with ThreadPoolExecutor(8) as threads:
         handles = list(threads.map(lambda _: root(limit()), range(64)))
     assert len(set(map(id, handles))) == 1
-
-
-def test_the_first_handle_is_kept():
-    limits, made = capped()(limit(label="team"))._session, limit()
-    assert limits.open_once(made, lambda one: one.label) == "alice"
-    assert limits.open_once(made, lambda one: "another") == "alice"
-    assert limits.path == ("team",)

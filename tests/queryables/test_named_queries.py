@@ -20,7 +20,6 @@ from opendp_concurrent.queryables.named_queries import (
     Accuracy,
     answering,
     of_one,
-    queries_of,
 )
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -49,11 +48,6 @@ def projected(space):
     return oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], universe=4, size=1000)
 
 
-def has(handle):
-    """Names of the methods that a handle has."""
-    return {name for name in ("read", "synthetic", "__getitem__") if hasattr(handle, name)}
-
-
 def told(machine=lambda query: query):
     """A handle of a machine that answers with what it is sent."""
     return answering(MachineQueryable, READ | SYNTHESISE | PARTS)(machine, "Told")
@@ -67,23 +61,6 @@ def test_a_method_sends_its_message():
     assert handle.read() is None
     assert handle.synthetic() == "synthetic"
     assert handle[key] is key
-
-
-def test_a_handle_has_the_methods_that_it_is_made_with():
-    for queries, names in (
-        (frozenset(), set()),
-        (READ, {"read"}),
-        (SYNTHESISE, {"synthetic"}),
-        (PARTS, {"__getitem__"}),
-        (READ | PARTS, {"read", "__getitem__"}),
-    ):
-        kind = answering(MachineQueryable, queries)
-        assert kind is answering(MachineQueryable, queries)
-        handle = kind(lambda query: query, "Told")
-        assert has(handle) == names
-        assert queries_of(handle) == queries
-        assert (kind.__name__, repr(handle)) == ("MachineQueryable", "Told(open)")
-    assert queries_of("a release") == frozenset()
 
 
 def test_a_handle_by_keys_does_not_list_them():

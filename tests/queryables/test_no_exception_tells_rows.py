@@ -1,4 +1,4 @@
-"""0.2.0 hid exceptions of mechanisms only if they were an ``Exception``.
+"""0.1.0 handed errors of mechanisms to the analyst; 0.2.0 hid them if they were an ``Exception``.
 
 A panic of Polars and ``SystemExit`` are not, and their text had a row. The same held where the
 function of an owner sees one record: what it raises must not tell which record it was.
@@ -13,12 +13,19 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidValueError, MechanismError, TableError
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    MechanismError,
+    TableError,
+)
 
-dp.enable_features("contrib", "honest-but-curious")
+from ..build import PURE, SPACE, an_odometer, opened
+
 pl = pytest.importorskip("polars")
-PURE, SEQUENTIAL = dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+SEQUENTIAL = dp.approximate(dp.zero_concentrated_divergence())
+SEEN = dp.m.make_user_measurement(*SPACE, PURE, list, lambda d_in: d_in)
 SECRET = 918273645
 ROWS = [SECRET, 2]
 
@@ -75,41 +82,41 @@ def interrupts_itself(rows):
         raise Interrupt(rows[0])  # noqa: B904
 
 
-FAILURES = [panics, panic, leaves, ends, is_cancelled, fails, several]
+def disguised(rows):
+    raise BudgetExceededError(rows[0], rows[0], rows[0])
+
+
+FAILURES = [panics, panic, leaves, ends, is_cancelled, fails, several, disguised]
 INTERRUPTS = [interrupts, interrupts_itself]
 
 
-def measurement(function, measure=PURE):
-    loss = 0.25 if measure == PURE else (0.25, 0.0)
-    return dp.m.make_user_measurement(*SPACE, measure, function, lambda d_in: loss)
+def user(function, measure=PURE, loss=0.25):
+    return dp.m.make_user_measurement(
+        *SPACE, measure, function, lambda d_in: loss if measure == PURE else (loss, 0.0)
+    )
 
 
-def odometer(measure):
-    return oc.make_concurrent_odometer(*SPACE, measure, opaque_errors=True)(ROWS)
+def odometer(measure=PURE, **options):
+    return oc.make_concurrent_odometer(*SPACE, measure, **options)(ROWS)
 
 
-def filter_(measure):
-    d_out = 10.0 if measure == PURE else (10.0, 0.0)
-    made = oc.make_concurrent_odometer(*SPACE, measure)
-    return oc.make_concurrent_filter(made, 1, d_out, opaque_errors=True)(ROWS)
+def filter_(measure=PURE, **options):
+    return opened(10.0 if measure == PURE else (10.0, 0.0), measure, data=ROWS, **options)
 
 
-def composition(measure):
+def composition(measure=PURE, **options):
     share = 1.0 if measure == PURE else (1.0, 0.0)
-    return oc.make_concurrent_composition(*SPACE, measure, 1, [share] * 9, opaque_errors=True)(ROWS)
+    return oc.make_concurrent_composition(*SPACE, measure, 1, [share] * 9, **options)(ROWS)
 
 
-def chained(measure):
-    same = dp.t.make_user_transformation(*SPACE, *SPACE, lambda rows: rows, lambda d_in: d_in)
-    return (same >> oc.make_concurrent_odometer(*SPACE, measure, opaque_errors=True))(ROWS)
+def context(measure=PURE, **options):
+    loss = measure, 10.0 if measure == PURE else (10.0, 0.0)
+    unit = dp.unit_of(contributions=1)
+    return oc.concurrent_context(ROWS, unit, loss, domain=SPACE[0], **options).queryable
 
 
-def below_a_child(root):
-    return root(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5] * 9))
-
-
-def below_a_native_child(root):
-    return root(dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.5] * 9))
+def split_context(measure=PURE, **options):
+    return context(measure, split_evenly_over=9, **options)
 
 
 def caught(ask):
@@ -120,7 +127,7 @@ def caught(ask):
     raise AssertionError("it must raise")
 
 
-def check(error, kind):
+def check(error, kind=MechanismError):
     fresh = kind()
     assert type(error) is kind
     assert (str(error), error.args) == (str(fresh), fresh.args)
@@ -133,48 +140,109 @@ def check(error, kind):
         trace = trace.tb_next
 
 
-def outcomes(root, function, measure, caplog):
+@pytest.fixture
+def logged(caplog):
+    """What the owner reads."""
     with caplog.at_level(logging.ERROR, "opendp_concurrent.measurements"):
-        error = caught(lambda: root(measurement(function, measure)))
-    return error, [one for one in caplog.records if one.name == "opendp_concurrent.measurements"]
+        yield caplog
 
 
-MEASURES = pytest.mark.parametrize("measure", [PURE, SEQUENTIAL], ids=["pure", "sequential"])
-
-
-@MEASURES
-@pytest.mark.parametrize("function", FAILURES)
-@pytest.mark.parametrize("make", [odometer, filter_, composition, chained])
-def test_whatever_a_mechanism_raises_is_hidden(make, function, measure, caplog):
-    error, logged = outcomes(make(measure), function, measure, caplog)
-    check(error, MechanismError)
-    assert len(logged) == 1  # the owner reads why
+@pytest.mark.parametrize("function", [*FAILURES, *INTERRUPTS])
+@pytest.mark.parametrize(
+    ("make", "measure"),
+    [
+        *((odometer, SEQUENTIAL), (filter_, PURE), (filter_, SEQUENTIAL), (composition, PURE)),
+        *((context, PURE), (split_context, SEQUENTIAL)),
+    ],
+)
+def test_whatever_a_mechanism_raises_is_hidden(make, function, measure, logged):
+    assert type(caught(lambda: make(measure)(user(function, measure)))) is not MechanismError
+    assert not logged.records
+    root = make(measure, opaque_errors=True)
+    error = caught(lambda: root(user(function, measure)))
+    assert root.privacy_loss(1) not in (0.0, (0.0, 0.0))
+    if function in INTERRUPTS:
+        check(error, KeyboardInterrupt)
+        assert not logged.records
+        return
+    check(error)
+    assert len(logged.records) == 1  # the owner reads why
     if function is not panics:  # Polars may tell a panic's text on stderr only
-        assert str(SECRET) in repr(logged[0].exc_info[1])
+        assert str(SECRET) in repr(logged.records[0].exc_info[1])
 
 
-@MEASURES
-@pytest.mark.parametrize("function", INTERRUPTS)
-@pytest.mark.parametrize("make", [odometer, filter_, composition, chained])
-def test_an_interrupt_passes_without_its_text(make, function, measure, caplog):
-    error, logged = outcomes(make(measure), function, measure, caplog)
-    check(error, KeyboardInterrupt)
-    assert not logged
+def native_child(root):
+    child = root(user(lambda rows: dp.new_queryable(lambda query: query(rows)), loss=0.5))
+    return lambda function: child(function)
 
 
-@pytest.mark.parametrize("function", FAILURES)
-@pytest.mark.parametrize("child", [below_a_child, below_a_native_child])
-def test_so_with_children(child, function, caplog):
-    error, logged = outcomes(child(filter_(PURE)), function, PURE, caplog)
-    check(error, MechanismError)
-    assert len(logged) == 1
+def machine(root):
+    return root(oc.m.make_sparse_vector(*SPACE, PURE, 1, 20.0, 50, 3))
 
 
-@pytest.mark.parametrize("function", FAILURES)
-def test_so_with_queries_of_a_child(function):
-    child = filter_(PURE)(oc.m.make_sparse_vector(*SPACE, PURE, 1, 20.0, 50, 3))
-    for _ in range(2):  # the first failure leaves the child open
-        check(caught(lambda: child(function)), MechanismError)
+def person_in_the_middle(root):
+    inner = oc.m.make_sparse_vector(*SPACE, PURE, 1, 20.0, 50, 3)
+    return root(oc.c.make_interactive_postprocessing(inner, lambda *now: now))
+
+
+def launched(child):
+    return lambda function: child(user(function))
+
+
+def ours():
+    return oc.make_concurrent_composition(*SPACE, PURE, 1, [0.25] * 9)
+
+
+def native():
+    return dp.c.make_adaptive_composition(*SPACE, PURE, 1, [2.5] * 2)
+
+
+CHILDREN = {
+    "native child": native_child,
+    "machine": machine,
+    "person in the middle": person_in_the_middle,
+    "nested": lambda root: launched(root(ours())),
+    "native nested": lambda root: launched(root(native())),
+    "ours below native": lambda root: launched(root(native())(ours())),
+    "child odometer": lambda root: launched(root(an_odometer())),
+    "in a list": lambda root: launched(root(user(lambda rows: [ours()(rows)], loss=2.5))[0]),
+}
+
+
+@pytest.mark.parametrize("name", CHILDREN)
+def test_so_with_children_and_theirs(name, logged):
+    for function in (ends, disguised, fails):
+        ask = CHILDREN[name](filter_(opaque_errors=True))
+        for count in (1, 2):  # the first failure leaves the child open
+            check(caught(lambda ask=ask, function=function: ask(function)))
+            assert len(logged.records) == count
+        logged.clear()
+    assert str(SECRET) in str(caught(lambda: CHILDREN[name](filter_())(fails)))
+
+
+def test_a_chain_keeps_it_and_refusals_stay_as_they_are():
+    made = an_odometer(opaque_errors=True)
+    same = dp.t.make_user_transformation(*SPACE, *SPACE, lambda rows: rows, lambda d_in: d_in)
+    for one in (same >> made, made >> str, oc.make_concurrent_filter(made, 1, 1.0)):
+        root = one(ROWS)
+        check(caught(lambda root=root: root(user(fails))))
+    assert type(caught(lambda: root(user(len, loss=100.0)))) is BudgetExceededError
+    assert type(caught(lambda: root("nonsense"))) is InvalidTypeError
+    assert root.privacy_loss() == 0.25
+
+
+class Exiting(logging.Handler):
+    def emit(self, record):
+        raise SystemExit(f"row {SECRET}")
+
+
+def test_a_log_that_fails_hides_what_it_was_told():
+    logger, handler = logging.getLogger("opendp_concurrent.measurements"), Exiting()
+    logger.addHandler(handler)
+    try:
+        check(caught(lambda: filter_(opaque_errors=True)(user(fails))))
+    finally:
+        logger.removeHandler(handler)
 
 
 # --- functions that see one record ----------------------------------------------------------------
@@ -191,25 +259,22 @@ def fails_on_secret(request):
 
 
 def test_a_record_whose_key_cannot_be_told_is_in_no_part(fails_on_secret):
-    seen = dp.m.make_user_measurement(*SPACE, PURE, lambda rows: list(rows), lambda d_in: d_in)
-    parts = oc.c.make_parallel_composition(*SPACE, oc.c.by_key(fails_on_secret), {2: seen})
+    parts = oc.c.make_parallel_composition(*SPACE, oc.c.by_key(fails_on_secret), {2: SEEN})
     assert parts([2, SECRET, 2])(2) == [2, 2]
 
 
 def test_a_record_whose_key_cannot_be_told_is_in_no_block(fails_on_secret):
-    seen = dp.m.make_user_measurement(*SPACE, PURE, lambda rows: list(rows), lambda d_in: d_in)
-    made = oc.make_concurrent_odometer(*SPACE, PURE)
-    blocks = oc.c.make_block_filter(made, 1, 9.0, blocks=oc.c.by_key(fails_on_secret))
+    by = oc.c.by_key(fails_on_secret)
+    blocks = oc.c.make_block_filter(an_odometer(), 1, 9.0, blocks=by)
     root = blocks([2, SECRET, 2])
     root.add_blocks([2])
-    assert root([2], seen) == [2, 2]
+    assert root([2], SEEN) == [2, 2]
 
 
 def test_a_split_that_fails_tells_nothing():
     for function in FAILURES:
-        seen = dp.m.make_user_measurement(*SPACE, PURE, lambda rows: list(rows), lambda d_in: d_in)
         split = oc.c.by_split(lambda rows, keys, function=function: function(rows))
-        parts = oc.c.make_parallel_composition(*SPACE, split, {2: seen})(ROWS)
+        parts = oc.c.make_parallel_composition(*SPACE, split, {2: SEEN})(ROWS)
         error = caught(lambda parts=parts: parts(2))
         assert type(error) is InvalidValueError
         assert "918273645" not in str(error)
@@ -226,9 +291,8 @@ def test_an_item_whose_function_fails_is_none(fails_on_secret):
 
 def test_an_interrupt_of_a_function_on_records_has_no_text():
     for function in INTERRUPTS:
-        seen = dp.m.make_user_measurement(*SPACE, PURE, lambda rows: list(rows), lambda d_in: d_in)
         key = oc.c.by_key(lambda row, function=function: function([row]))
-        parts = oc.c.make_parallel_composition(*SPACE, key, {2: seen})(ROWS)
+        parts = oc.c.make_parallel_composition(*SPACE, key, {2: SEEN})(ROWS)
         error = caught(lambda parts=parts: parts(2))
         assert (type(error), error.args) == (KeyboardInterrupt, ())
         assert (error.__cause__, error.__context__) == (None, None)
@@ -254,5 +318,5 @@ def test_what_a_released_frame_raises_is_hidden(monkeypatch):
         monkeypatch.setattr(
             "opendp.extras.polars.OnceFrame.collect", lambda _, function=function: function(ROWS)
         )
-        check(caught(frame.collect), MechanismError)
+        check(caught(frame.collect))
         monkeypatch.undo()

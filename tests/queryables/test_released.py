@@ -14,17 +14,15 @@ from opendp.extras.polars import OnceFrame
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounting.store import Terms
 from opendp_concurrent.errors import (
     CollectedError,
     ForkedError,
-    InvalidTypeError,
     MechanismError,
     UnsupportedMeasureError,
 )
 from opendp_concurrent.measures import Composability, composition_measure
 from opendp_concurrent.queryables.data import ReleasedFrame
-from opendp_concurrent.queryables.root import check_ledger, open_book
+from opendp_concurrent.queryables.root import check_ledger
 
 pl = pytest.importorskip("polars")
 
@@ -181,12 +179,6 @@ class Remembering:
         return "all charges so far"
 
 
-@pytest.mark.parametrize("ledger", [None, "budget.db", object(), {"book": print}, Remembering])
-def test_what_is_no_ledger(ledger):
-    with pytest.raises(InvalidTypeError, match="^ledger must be made by"):
-        check_ledger(ledger, PURE)
-
-
 def test_a_ledger_keeps_concurrent_measures_and_no_sequential_one(monkeypatch):
     zcdp = dp.zero_concentrated_divergence()
     for measure in (dp.max_divergence(), zcdp, dp.approximate(zcdp), oc.tradeoff()):
@@ -195,11 +187,3 @@ def test_a_ledger_keeps_concurrent_measures_and_no_sequential_one(monkeypatch):
     monkeypatch.setattr(type(sequential), "composability", Composability.SEQUENTIAL)
     with pytest.raises(UnsupportedMeasureError, match="cannot close the children in another"):
         check_ledger(Remembering(), sequential)
-
-
-def test_a_book_is_opened_under_all_that_decides_a_launch():
-    ledger, basic = Remembering(), oc.accumulators.basic()
-    terms = Terms(PURE.name, basic, str(dp.symmetric_distance()), 1, 0.5)
-    keeper, so_far = open_book(ledger, terms)
-    assert (keeper.recorded, so_far) == (True, "all charges so far")
-    assert ledger.terms is terms

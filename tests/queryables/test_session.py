@@ -6,9 +6,8 @@ import pytest
 from opendp.mod import Transformation
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError
+from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.queryables.data import AsTransformation
-from opendp_concurrent.queryables.named_queries import describe
 from opendp_concurrent.queryables.root import (
     ConcurrentCompositionQueryable,
     ConcurrentFilterQueryable,
@@ -39,16 +38,6 @@ def test_every_handle_launches_by_a_call_and_by_invoke(space, kind, native):
         query = space >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
         assert isinstance(launch(query), int)
     assert (handle._transport is None) == (not (native and kind))
-
-
-def test_two_invocations_share_no_budget(space):
-    filter_ = made_on(space)[ConcurrentFilterQueryable]
-    whole = dp.m.make_user_measurement(*space, PURE, len, lambda d_in: 1.0, TO=int)
-    one, other = filter_([1]), filter_([2, 3])
-    assert one(whole) == 1
-    with pytest.raises(BudgetExceededError):
-        one(whole)
-    assert other(whole) == 2
 
 
 def failing(space):
@@ -101,32 +90,6 @@ def test_a_then_constructor_that_is_not_chained_is_told_apart(space, then):
         with pytest.raises(InvalidTypeError, match="chain it: input_space >> then_"):
             launch(then())
     assert root.privacy_loss(1) == 0.0
-
-
-def test_what_is_shown_is_rounded_and_what_is_asked_is_exact(space):
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    root = oc.make_concurrent_filter(odometer, 1, 1.0)([1, 2])
-    root(space >> dp.t.then_count() >> dp.m.then_laplace(scale=3.0))
-    assert root.privacy_loss() > 1 / 3
-    assert "spent 0.333333 of 1 at d_in=1" in repr(root)
-    pairs = oc.make_concurrent_odometer(*space, dp.approximate(PURE))
-    assert "of (1, 1e-07) at" in repr(oc.make_concurrent_filter(pairs, 1, (1.0, 1e-7))([1]))
-
-
-def test_a_chain_is_told_from_its_first_part_to_its_last(space):
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    assert describe(count) == "count >> laplace(scale=2.0)"
-
-
-def test_a_handle_counts_its_launches(space):
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    root = oc.make_concurrent_odometer(*space, PURE)([1, 2])
-    assert "0 launches" in repr(root)
-    root(count)
-    assert "1 launch" in repr(root)
-    assert "launches" not in repr(root)
-    root(count)
-    assert "2 launches" in repr(root)
 
 
 def test_an_odometer_has_no_d_in_to_leave_out():

@@ -1,9 +1,7 @@
 """A stream as a dataset: an empty list, whatever flows through it."""
 
-import copy
 import gc
 import os
-import pickle
 import threading
 
 import numpy as np
@@ -14,52 +12,14 @@ import opendp_concurrent as oc
 from opendp_concurrent.composition.guards import check_static
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamError
 from opendp_concurrent.queryables.stream import (
-    MESSAGES,
     MOST_ITEMS,
     Room,
     Stream,
-    Updatable,
     Update,
-    Updates,
     check_items,
     check_step,
-    feeds_many,
     is_stream,
 )
-
-
-def test_a_stream_is_an_empty_list_to_all_who_look():
-    stream = Stream(many=True)
-    assert len(stream) == 0
-    assert list(stream) == []
-    assert repr(stream) == "[]"
-    assert stream == stream
-    assert stream == []
-    assert stream == Stream(many=False)
-    assert stream != [1]
-    assert stream != ()
-    assert stream != "other"
-    assert hash(stream) == hash(stream)
-
-
-@pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_a_stream_is_neither_pickled_nor_copied(take):
-    with pytest.raises(TypeError, match="sensitive"):
-        take(Stream(many=True))
-
-
-def test_a_handle_sends_itself_what_is_added():
-    class Noting(Updatable):
-        def __init__(self):
-            self.sent = []
-
-        def __call__(self, message):
-            self.sent.append(message)
-
-    handle = Noting()
-    handle.update(1, step=2)
-    handle.update_all([3, None])
-    assert handle.sent == [Update(1, 2), Updates([3, None])]
 
 
 class Feed:
@@ -158,18 +118,6 @@ def test_a_stream_is_known_by_its_domain():
     check_static(STATIC)
     with pytest.raises(InvalidTypeError, match="is a stream, whose items come later"):
         check_static(oc.integer_stream(0, 1))
-
-
-def test_one_stream_feeds_many_under_pure_dp_only():
-    assert feeds_many(dp.max_divergence())
-    assert not feeds_many(dp.zero_concentrated_divergence())
-    assert not feeds_many(dp.approximate(dp.max_divergence()))
-
-
-def test_a_session_has_fewer_than_2_to_the_63_messages():
-    assert MESSAGES(max_messages=2**63 - 1) == 2**63 - 1
-    with pytest.raises(InvalidValueError, match="max_messages"):
-        MESSAGES(max_messages=2**63)
 
 
 PURE = dp.max_divergence()
