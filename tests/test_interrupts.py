@@ -131,12 +131,6 @@ def test_an_interrupt_that_python_has_replaced_stays_replaced():
         interruptible(replaces)
 
 
-def test_outside_of_a_section_nothing_changes():
-    with pytest.raises(KeyboardInterrupt):
-        interruptible(interrupt)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
 def test_a_handler_that_raises_nothing_is_called_once_at_the_end():
     calls = []
     signal.signal(signal.SIGINT, lambda number, frame: calls.append(number))
@@ -148,16 +142,6 @@ def test_a_handler_that_raises_nothing_is_called_once_at_the_end():
     with CRITICAL:
         assert interruptible(lambda: (interrupt(), interrupt(), len(calls))[2]) == 3
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.mark.parametrize("handler", [signal.SIG_IGN])
-def test_a_handler_that_is_no_function_is_left_alone(handler):
-    signal.signal(signal.SIGINT, handler)
-    with CRITICAL:
-        interrupt()
-        assert signal.getsignal(signal.SIGINT) is handler
-        assert interruptible(signal.getsignal, signal.SIGINT) is handler
-    assert signal.getsignal(signal.SIGINT) is handler
 
 
 @pytest.mark.parametrize("first", [signal.default_int_handler, signal.SIG_IGN])
@@ -179,17 +163,6 @@ def test_a_handler_that_a_function_sets_counts_from_the_end_on(first):
         interruptible(signal.signal, signal.SIGINT, signal.SIG_IGN)
         interrupt()
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-
-
-def test_a_function_that_sets_a_handler_and_puts_it_back_changes_nothing():
-    def function():
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        interrupt()
-        signal.signal(signal.SIGINT, before)
-
-    with CRITICAL:
-        interruptible(function)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_an_event_loop_is_interrupted_after_the_section():

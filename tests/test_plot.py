@@ -87,20 +87,6 @@ def test_the_error_is_that_of_the_smallest_scale():
     assert errors[1] == pytest.approx(10 * errors[0])
 
 
-def test_each_accumulator_has_a_line():
-    def make(scale):
-        space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-        measure = dp.approximate(dp.max_divergence())
-        return oc.m.make_certified_laplace(*space, scale, measure)
-
-    rules = {"basic": oc.accumulators.basic(), "zcdp": oc.accumulators.zcdp(DELTA)}
-    ax = plot.accuracy_of_plan(make, 1.0, (1.0, DELTA), [100], accumulators=rules)
-    drawn = lines(ax)
-    assert set(drawn) == {"basic", "zcdp"}
-    assert drawn["zcdp"][1][0] < 0.6 * drawn["basic"][1][0]
-    assert ax.get_ylabel() == "error with probability 0.95"
-
-
 def test_a_trade_off_curve_is_the_lower_bound():
     ax = plot.plot_tradeoff(GAUSSIAN, labels=["g"], points=21)
     alphas, betas = lines(ax)["g"]

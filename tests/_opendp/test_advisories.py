@@ -448,46 +448,45 @@ def test_one_malformed_row_does_not_decide_whether_a_plan_answers(name):
         assert root.privacy_loss() == 0.0
 
 
-def test_private_keys_are_keys():
-    made = private(ROWS.group_by(ZIP.cast(pl.Int32)).agg(COUNT), threshold=40)
-    root = filtered((PLAIN, SYMMETRIC), APPROXIMATE, (9.0, 0.5))(BAD)
-    with pytest.raises(AdvisoryError, match="strict=False"):
-        root(made)
-    with pytest.raises(AdvisoryError, match="strict=False"):
-        oc.make_concurrent_odometer(PLAIN, SYMMETRIC, APPROXIMATE)(BAD)(made)
-
-
 STRICT_KEY, LENIENT_KEY = ZIP.cast(pl.Int32), ZIP.cast(pl.Int32, strict=False)
+OF_A_KEY = dp.with_margin(PLAIN, dp.polars.Margin(by=[STRICT_KEY], max_groups=9))
 
 
-def plan_of_rows():
-    return ROWS.select(COUNT)
+def by_identifier(key):
+    """A count of one row of each value of the key, which is the unit."""
+    metric = dp.symmetric_id_distance(key)
+    each = ROWS.filter(pl.int_range(pl.len()).over(key) < 1).select(COUNT)
+    return (PLAIN, metric), 1, private(each, metric=metric)
 
 
-def test_a_strict_identifier_is_refused():
-    for key, good in ((STRICT_KEY, False), (LENIENT_KEY, True)):
-        metric = dp.symmetric_id_distance(key)
-        each = ROWS.filter(pl.int_range(pl.len()).over(key) < 1).select(COUNT)
-        made = private(each, metric=metric)
-        root = filtered((PLAIN, metric))(BAD)
-        if good:
-            assert root(made).collect().height == 1
-        else:
-            with pytest.raises(AdvisoryError, match="identifier"):
-                root(made)
+WHERE = {  # a space, d_in, and a plan with a strict conversion in some place
+    "keys": lambda: (
+        (PLAIN, SYMMETRIC),
+        1,
+        private(ROWS.group_by(STRICT_KEY).agg(COUNT), threshold=40),
+    ),
+    "identifier": lambda: by_identifier(STRICT_KEY),
+    "margin": lambda: ((OF_A_KEY, SYMMETRIC), 1, private(ROWS.select(COUNT), OF_A_KEY)),
+    "bound": lambda: (
+        (PLAIN, dp.frame_distance(SYMMETRIC)),
+        [dp.polars.Bound(by=[STRICT_KEY], num_groups=1), *ONE_ROW],
+        private(ROWS.select(COUNT), metric=dp.frame_distance(SYMMETRIC)),
+    ),
+}
 
 
-def test_a_strict_margin_is_refused():
-    domain = dp.with_margin(PLAIN, dp.polars.Margin(by=[STRICT_KEY], max_groups=9))
-    with pytest.raises(AdvisoryError, match="margin"):
-        filtered((domain, SYMMETRIC))(BAD)(private(plan_of_rows(), domain))
+@pytest.mark.parametrize("name", WHERE)
+def test_a_strict_conversion_is_refused_wherever_it_is(name):
+    space, d_in, made = WHERE[name]()
+    measure = made.output_measure
+    root = filtered(space, measure, (9.0, 0.5) if measure == APPROXIMATE else 9.0, d_in)(BAD)
+    with pytest.raises(AdvisoryError, match="strict=False|identifier|margin"):
+        root(made)
 
 
-def test_a_strict_bound_is_refused():
-    metric = dp.frame_distance(SYMMETRIC)
-    d_in = [dp.polars.Bound(by=[STRICT_KEY], num_groups=1), *ONE_ROW]
-    with pytest.raises(AdvisoryError, match="strict=False"):
-        filtered((PLAIN, metric), d_in=d_in)(BAD)(private(plan_of_rows(), metric=metric))
+def test_a_lenient_identifier_passes():
+    space, d_in, made = by_identifier(LENIENT_KEY)
+    assert filtered(space, d_in=d_in)(BAD)(made).collect().height == 1
 
 
 def test_a_context_refuses_a_strict_key_before_it_charges():

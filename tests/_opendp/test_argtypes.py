@@ -31,14 +31,6 @@ def test_a_call_leaves_the_converters_that_another_thread_may_be_using():
         assert converters(function)[0] is before[0]
 
 
-def test_other_argument_types_are_set():
-    function = lib["opendp_core__measurement_map"]
-    assert function.argtypes is None
-    for wanted in ([int], (int, float), [float], None, None, []):
-        function.argtypes = wanted if wanted is None else [_Any] * len(wanted)
-        assert function.argtypes == (None if wanted is None else [_Any] * len(wanted))
-
-
 class _Any:
     @classmethod
     def from_param(cls, value):

@@ -97,51 +97,6 @@ def test_an_error_that_was_swallowed_is_not_raised_for_another(space):
     assert not isinstance(caught.value, BudgetExceededError)
 
 
-FAILING = """
-import opendp.prelude as dp
-import polars as pl
-import opendp_concurrent
-dp.enable_features("contrib")
-
-
-def test_a_query_that_fails():
-    context = dp.Context.compositor(
-        data=pl.LazyFrame({"a": [1]}),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
-    context.query().select(pl.col("a").map_elements(lambda x: x).dp.sum((0, 1))).release()
-
-
-def test_a_function_that_fails():
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    dp.enable_features("honest-but-curious")
-
-    def fail(rows):
-        return dp.m.make_laplace(*space, 1.0)
-
-    dp.new_queryable(fail)(1)
-    dp.m.make_user_measurement(*space, dp.max_divergence(), fail, lambda d_in: 0.1)([1])
-"""
-
-
-SHOWN = """
-import pytest
-for style in ("long", "native"):
-    pytest.main(["-p", "no:cacheprovider", "-q", f"--tb={style}", "--showlocals", "."])
-"""
-
-
-def test_pytest_shows_a_failure_of_plain_opendp(tmp_path, monkeypatch):
-    """Callbacks without line numbers ended pytest with an INTERNALERROR."""
-    (tmp_path / "test_plain.py").write_text(FAILING)
-    monkeypatch.chdir(tmp_path)
-    done = run_program(SHOWN)
-    assert "INTERNALERROR" not in done.stdout + done.stderr
-    assert done.stdout.count("\n2 failed in ") == 2, done.stdout[-3000:]
-
-
 HOSTILE = """
 import dataclasses
 import sys

@@ -17,7 +17,6 @@ DATA = [1, 2, 3, 4, 5]
 UNIT = dp.unit_of(contributions=1)
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 INTS = dp.vector_domain(dp.atom_domain(T=int))
-FLOATS = dp.vector_domain(dp.atom_domain(T=float, nan=False))
 
 
 @pytest.fixture

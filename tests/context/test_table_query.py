@@ -45,36 +45,13 @@ def context(visits, loss=None, unit=ONE, **keywords):
     return oc.concurrent_context(visits, unit, loss or dp.loss_of(epsilon=1e12), **keywords)
 
 
-ANSWERS = {
-    "count": (lambda query: query.count(), 60),
-    "rows per unit": (lambda query: query.rows_per_unit([1, 3, 4, 9]), [0, 20, 0]),
-    "distinct units": (lambda query: query.distinct_units(), 20),
-    "counts": (lambda query: query.count("zone", ZONES), [30, 30, 0]),
-    "two columns": (
-        lambda query: query.count(["zone", "week"], [("a", 0), ("c", 1)]),
-        [10, 0],
-    ),
-    "sum": (lambda query: query.sum("hours", (0.0, 1.0), 0.5), 30.0),
-    "sums of quanta": (
-        lambda query: query.sum("hours", (0.0, 1.0), 0.5, "zone", ZONES),
-        [15.0, 15.0, 0.0],
-    ),
-    "sum of integers": (lambda query: query.sum("week", (0, 1)), 40),
-    "sums": (lambda query: query.sum("week", (0, 9), by="zone", keys=ZONES), [30, 30, 0]),
-    "histogram": (lambda query: query.histogram("hours", [0.0, 0.5, 2.0]), [20, 40]),
-    "where": (lambda query: query.where(col("week") >= 1).count(), 40),
-    "select": (lambda query: query.select(["zone"]).count("zone", ["a"]), [30]),
-    "join": (
-        lambda query: query.join("zone", {"big": bool}, {"a": True, "b": False}).count(
-            "big", [True, False]
-        ),
-        [30, 30],
-    ),
-    "groups": (
-        lambda query: query.group_truncate("week", 3).count("week", range(4)),
-        [20] * 3 + [0],
-    ),
-    "a norm": (lambda query: query.count("zone", ZONES, norm="l1"), [30, 30, 0]),
+ASKED = {
+    "count": lambda query: query.count(),
+    "counts": lambda query: query.count("zone", ZONES),
+    "sum": lambda query: query.sum("hours", (0.0, 1.0), 0.5),
+    "sums": lambda query: query.sum("week", (0, 9), by="zone", keys=ZONES),
+    "histogram": lambda query: query.histogram("hours", [0.0, 0.5, 2.0]),
+    "groups": lambda query: query.group_truncate("week", 3).count("week", range(4)),
 }
 
 
@@ -125,15 +102,15 @@ LOSSES = {
 @pytest.mark.parametrize(
     ("loss", "noise", "name"),
     [
-        *(("pure", "laplace", name) for name in ("count", "counts", "sum", "histogram")),
-        *(("zCDP", "gaussian", name) for name in ("count", "sums", "histogram", "groups")),
+        *(("pure", "laplace", name) for name in ("count", "sum")),
+        *(("zCDP", "gaussian", name) for name in ("counts", "histogram", "groups")),
         *(("approximate", noise, "sums") for noise in ("laplace", "gaussian")),
         ("zCDP", "laplace", "groups"),
     ],
 )
 def test_a_scale_is_found_in_at_most_100_builds(visits, builds, loss, noise, name):
     bound, given = LOSSES[loss]
-    query = getattr(ANSWERS[name][0](context(visits, bound).query(**given).truncate(3)), noise)()
+    query = getattr(ASKED[name](context(visits, bound).query(**given).truncate(3)), noise)()
     found = query.resolve()
     assert 1 < len(builds) <= 100
     assert found.check(1, bound[1])

@@ -2,14 +2,13 @@
 
 import shutil
 from datetime import date, datetime
-from decimal import Decimal
 
 import duckdb
 import pytest
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ScanWarning
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 SCHEMA = {"person": int, "eur": oc.tables.Decimal(2), "key": str, "mood": str, "at": datetime}
 SCHEMA |= {"local": datetime, "day": date}
@@ -141,25 +140,6 @@ def test_the_list_of_files_is_that_of_the_scan_and_each_is_watched(tmp_path):
         asked(table)
 
 
-def test_csv_files_have_timestamps_and_decimals(tmp_path):
-    texts = {  # of a decimal, and of a timestamp
-        "12.5,2024-01-01 10:00:00": (1250, datetime(2024, 1, 1, 10)),
-        "-0.25,2024-01-01T10:00:00.5Z": (-25, datetime(2024, 1, 1, 10, 0, 0, 500000)),
-        "7,": (700, None),
-        "1.255,": (None, None),  # never rounded
-        "99999999999999999999,": (None, None),
-        "+1,": (None, None),
-    }
-    path = tmp_path / "bills.csv"
-    path.write_text("person,eur,at\n" + "".join(f"{at},{one}\n" for at, one in enumerate(texts)))
-    with pytest.warns(ScanWarning, match=r"eur \(Decimal\(2\)\): 3, the first in line 5"):
-        table = oc.tables.scan(path, {k: SCHEMA[k] for k in ("person", "eur", "at")}, "person")
-    found = values(table)
-    assert list(zip(found["eur"], found["at"], strict=True)) == list(texts.values())
-    two = oc.tables.scan([path, path], {"person": int, "at": datetime}, "person")
-    assert len(values(two)["at"]) == 2 * len(texts)
-
-
 def test_a_schema_is_proposed_as_code(tmp_path):
     path = written(tmp_path)
     code = oc.tables.describe_schema(path)
@@ -218,12 +198,3 @@ def test_columns_without_a_name_or_with_that_of_another_are_comments(tmp_path):
     for name in ("a", "A", ""):
         with pytest.raises(InvalidValueError, match="line 1|name"):
             oc.tables.scan(path, {name: int}, name)
-
-
-def test_decimals_are_exact_at_the_ends(on_duckdb):
-    largest = Decimal(10**18 - 1).scaleb(-9)
-    on_duckdb.connection.execute("CREATE OR REPLACE TABLE ends (person INT, x DECIMAL(18, 9))")
-    on_duckdb.connection.execute("INSERT INTO ends VALUES (1, $1), (2, $2)", [largest, -largest])
-    schema = {"person": int, "x": oc.tables.Decimal(9)}
-    found = values(oc.tables.scan(on_duckdb.connection, "ends", schema, "person"))
-    assert found["x"] == [10**18 - 1, 1 - 10**18]

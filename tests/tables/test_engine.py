@@ -13,10 +13,6 @@ from opendp_concurrent.tables.schema import schema_of
 SCAN = nodes.Scan(("table", "main", "t"), schema_of({"person": int}, "person"))
 
 
-def test_integers_of_any_size_are_exact():
-    assert integers([(1, Decimal(2**100)), (-3, 0)], nodes.Sums(())) == [(1, 2**100), (-3, 0)]
-
-
 @pytest.mark.parametrize("value", [None, 1.0, True, "1", Decimal("1.5"), Decimal("NaN")])
 def test_what_is_no_integer_is_refused(value):
     with pytest.raises((TypeError, ArithmeticError)):

@@ -150,18 +150,6 @@ def context(table, loss):
     return oc.concurrent_context(table, oc.tables.unit_of(units=1), loss)
 
 
-def test_a_context_finds_keys_and_then_counts_by_them(on_duckdb):
-    asked = context(visits(on_duckdb), dp.loss_of(epsilon=2.0, delta=1e-6))
-    few = asked.query(epsilon=1.0, delta=1e-6).truncate(1)
-    frame = few.keys("zone").release(frame="polars")
-    assert frame.columns == ["zone", "value", "accuracy"]
-    assert frame["zone"].to_list() == ["north", "south"]
-    epsilon, delta = asked.current_privacy_loss()
-    assert (epsilon, delta) == (1.0, few.keys("zone")._chain.map(1)[1])
-    counts = asked.query(epsilon=1.0, delta=0.0).truncate(1).count("zone", frame["zone"].to_list())
-    assert len(counts.laplace().release()) == 2
-
-
 @pytest.mark.parametrize("loss", [{"epsilon": 1.0}, {"rho": 1.0}])
 def test_other_measures_are_refused_before_the_charge(on_duckdb, loss):
     asked = context(visits(on_duckdb), dp.loss_of(**loss))

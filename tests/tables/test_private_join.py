@@ -140,7 +140,7 @@ def check(examples, test, engine):
     each()
 
 
-@pytest.mark.parametrize(("name", "examples"), [("duckdb", 40), ("files", 10), ("postgres", 20)])
+@pytest.mark.parametrize(("name", "examples"), [("duckdb", 25), ("files", 5), ("postgres", 12)])
 def test_an_engine_joins_as_plain_python(request, name, examples):
     check(examples, agrees, request.getfixturevalue(f"on_{name}"))
 
@@ -272,13 +272,6 @@ def test_parts_may_be_joined(on_duckdb):
         query = parts[zone].query(epsilon=1e7).join_private("planes", how="semi", on="zone")
         found[zone] = query.count().laplace().release()
     assert found == {"a": 2, "b": 1}
-
-
-def test_the_domain_tells_all_tables(on_duckdb):
-    one, other = linked(on_duckdb), flights(on_duckdb).with_tables(others=planes(on_duckdb))
-    assert one.space[0] != other.space[0] != flights(on_duckdb).space[0]
-    with pytest.raises(OpenDPException, match="arg must be Table"):
-        (one.space >> oc.t.then_private_join("planes", how="semi"))(other)
 
 
 def decimals(path, digits, column="eur"):

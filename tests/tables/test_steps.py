@@ -166,13 +166,3 @@ def test_a_row_has_as_many_public_partners_as_its_key_and_bounds_grow(table, lib
 def test_a_join_with_a_private_table_is_refused(table):
     with pytest.raises(InvalidTypeError, match="two private tables"):
         oc.t.make_public_join(*table.space, "zone", {"x": int}, table)
-
-
-def test_other_domains_and_metrics_are_refused(table, space):
-    domain, metric = table.space
-    with pytest.raises(InvalidTypeError, match="must be of tables"):
-        oc.t.make_where(*space, col("day") == 1)
-    with pytest.raises(InvalidTypeError, match="units added or removed"):
-        oc.t.make_where(domain, space[1], col("day") == 1)
-    with pytest.raises(InvalidTypeError, match="must be of tables"):
-        oc.t.make_where(space[0], metric, col("day") == 1)
