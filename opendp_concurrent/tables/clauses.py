@@ -9,7 +9,7 @@ from typing import Any
 from . import dialects as sql
 from .dialects import Dialect, cast, exp
 from .schema import LARGEST
-from .typed import LEAST_FLOAT, MOST_FLOAT, WHOLE, Node, exact_reach
+from .typed import Node
 
 # Bins between public edges: which one a value is in, in a number of steps far below that of edges.
 #
@@ -111,8 +111,9 @@ def bisected(own: Any, sign: str, edges: Sequence[Any], values: Sequence[Any]) -
 # Expressions on one row as SQL, which no row makes fail.
 #
 # What is needed twice gets a name, in a query below, so that the text grows with the expression and
-# not with its square. An operation is guarded where its operands, by their intervals, do not make
-# an overflow impossible.
+# not with its square.
+
+MOST_FLOAT, LEAST_FLOAT = 1e150, 1e-150  # whose products and quotients are normal doubles
 
 _ARITHMETIC = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div}
 _BEYOND = LARGEST + 1  # 2^63, the first integer and the first double beyond 64 bits
@@ -209,16 +210,11 @@ class Values:
             scaled = one.operation in "*/"
             options = {"typed": True, "safe": False} if make is exp.Div else {}
             own, other = (self._tame(each, scaled=scaled) for each in one.of)
-            low, high = one.of[1].reach or WHOLE
-            if make is exp.Div and low < LEAST_FLOAT and high > -LEAST_FLOAT:
+            if make is exp.Div:
                 other = exp.Nullif(this=sql.fresh(other), expression=self._float(0.0))
             return sql.binary(make, own, other, **options)
-        left, right = map(self.value, one.of)
-        low, high = exact_reach(one.operation, *one.of)
-        if WHOLE[0] <= low and high <= WHOLE[1]:
-            return sql.binary(make, left, right)
-        exact = self._dialect.exact
-        return self._dialect.narrow(sql.binary(make, exact(left), exact(right)))
+        left, right = (self._dialect.exact(self.value(each)) for each in one.of)
+        return self._dialect.narrow(sql.binary(make, left, right))
 
     def _tame(self, one: Node, *, scaled: bool) -> Any:
         """Return an operand of float arithmetic, which then cannot overflow.
@@ -229,18 +225,13 @@ class Values:
             known: Any = one.given
             small = scaled and abs(known) < LEAST_FLOAT
             return exp.Null() if abs(known) > MOST_FLOAT else self._float(0.0 if small else known)
-        low, high = one.reach or WHOLE
-        large = low < -MOST_FLOAT or high > MOST_FLOAT
-        whole = one.operation == "cast" and one.of[0].kind is int  # which is never tiny
-        small = scaled and not whole and low < LEAST_FLOAT and high > -LEAST_FLOAT
-        if not (large or small):
+        if one.operation == "cast" and one.of[0].kind is int:  # neither large nor tiny
             return self.value(one)
-        own, cases = self._named(one), []
-        if large:
-            below = sql.compare(own, "<", self._float(-MOST_FLOAT))
-            above = sql.compare(own, ">", self._float(MOST_FLOAT))
-            cases.append((sql.disjunction(below, above), exp.Null()))
-        if small:
+        own = self._named(one)
+        below = sql.compare(own, "<", self._float(-MOST_FLOAT))
+        above = sql.compare(own, ">", self._float(MOST_FLOAT))
+        cases = [(sql.disjunction(below, above), exp.Null())]
+        if scaled:
             above = sql.compare(own, ">", self._float(-LEAST_FLOAT))
             below = sql.compare(own, "<", self._float(LEAST_FLOAT))
             cases.append((sql.conjunction(above, below), self._float(0.0)))
@@ -250,15 +241,12 @@ class Values:
         return self._dialect.constant(value, float)
 
     def floor_division(self, one: Node) -> Any:
-        """Return the quotient of an integer and a positive one, rounded down.
+        """Return the quotient of integers, rounded down; NULL if the divisor is not positive.
 
         Engines differ in the rounding of negative quotients, so only others are asked for.
         """
-        left, right = one.of
-        low, _ = left.reach or WHOLE
-        if low >= 0:
-            return self._quotient(self.value(left), self.value(right))
-        own, by = self._named(left), self._named(right)
+        own, by = map(self._named, one.of)
+        by = sql.case([(sql.compare(by, ">=", sql.number(1)), by)], exp.Null())
         mirrored = exp.Neg(this=sql.binary(exp.Add, own, sql.number(1)))
         below = exp.Neg(this=self._quotient(sql.paren(mirrored), by))
         shifted = sql.binary(exp.Sub, sql.paren(below), sql.number(1))

@@ -33,8 +33,8 @@ class Expression:
     """A value, or a condition, of one row. Made of :func:`.col`; immutable.
 
     It has the operators of Python: ``+ - * /``, which is NULL where the divisor is 0, ``//`` and
-    ``%`` by integers that cannot be below 1, comparisons, and ``& | ~`` for conditions. A constant
-    stands for itself.
+    ``%`` of integers, NULL where the divisor is below 1, comparisons, and ``& | ~`` for conditions.
+    A constant stands for itself.
 
     :ivar operation: what it is: ``"column"``, ``"literal"``, or what is done with the operands
     :ivar operands: expressions

@@ -1,8 +1,4 @@
-"""Expressions checked against a schema: each node has a type, and is total.
-
-For each integer and float, an interval is known that has all of its values. It decides at build
-time whether an overflow is possible, and whether a divisor can be 0.
-"""
+"""Expressions checked against a schema: each node has a type, and is total."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import pairwise, repeat
-from math import inf
 from typing import Any
 
 from .. import _checks as checks
@@ -18,13 +13,10 @@ from ..errors import InvalidTypeError, InvalidValueError
 from . import schema as schemas
 from .expressions import MOST_VALUES, Expression, Then, when
 
-Reach = tuple[int | float, int | float]
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 MOST_NODES = 1000
 MOST_DEPTH = 100  # engines parse by recursion
 DIGITS_OF_DECIMALS = 18  # after the point, of what 64 bits hold
-MOST_FLOAT, LEAST_FLOAT = 1e150, 1e-150  # whose products and quotients are normal doubles
-WHOLE: Reach = (-schemas.LARGEST - 1, schemas.LARGEST)
 NEVER_NULL = (*COMPARISONS, "is_null", "is_in", "and", "or", "not", "holds")
 CASTS = {  # besides those from a type to itself
     (int, float),
@@ -37,15 +29,8 @@ CASTS = {  # besides those from a type to itself
     (date, datetime),
     (datetime, date),
 }
-PARTS = {  # of dates and timestamps, and their reach
-    "year": (1, 9999),
-    "month": (1, 12),
-    "day": (1, 31),
-    "week": (1, 53),
-    "weekday": (1, 7),
-    "hour": (0, 23),
-    "minute": (0, 59),
-}
+PARTS_OF_TIMES = ("hour", "minute")
+PARTS = ("year", "month", "day", "week", "weekday", *PARTS_OF_TIMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +43,6 @@ class Node:
     :ivar kind: type of the value
     :ivar of: operands
     :ivar given: public values, of the types of the operands
-    :ivar reach: of a number, the ends of an interval that has all values
     :ivar scale: of an integer, the number of digits after the point of the decimal that it stands
         for: a multiple of 10^-scale
     """
@@ -67,7 +51,6 @@ class Node:
     kind: type
     of: tuple[Node, ...] = ()
     given: Any = None
-    reach: Reach | None = None
     scale: int = 0
 
     @property
@@ -109,7 +92,7 @@ class _Checker:
         if one.operation == "column":
             known = self._schema.type_of(one.given, self._name)
             kind = schemas.kind_of(known)
-            return Node("column", kind, (), one.given, _reach(kind), _scale(known))
+            return Node("column", kind, (), one.given, _scale(known))
         if one.operation == "literal":
             return self._literal(one, self._type_of_constant(one.given))
         if next(self._budget, None) is None or depth > MOST_DEPTH:
@@ -127,8 +110,7 @@ class _Checker:
 
     def _literal(self, one: Expression, kind: schemas.Type) -> Node:
         value, own = schemas.value_of(kind, **{self._name: one.given}), schemas.kind_of(kind)
-        reach = (value, value) if own in (int, float) else None
-        return Node("literal", own, (), value, reach, _scale(kind))
+        return Node("literal", own, (), value, _scale(kind))
 
     def _type_of_constant(self, value: object, *, exact: bool = False) -> schemas.Type:
         """Return the type that a constant has.
@@ -223,40 +205,30 @@ class _Checker:
         operands = self._alike if one.operation == "*" else self._aligned
         left, right = pair = tuple(operands(one.operands, depth, numbers=True))
         if left.kind is float:
-            return Node(one.operation, float, pair, None, _reach(float))
+            return Node(one.operation, float, pair)
         scale = left.scale + right.scale if one.operation == "*" else left.scale
         if scale > DIGITS_OF_DECIMALS:
             raise self._too_many_digits()
-        reach = within(exact_reach(one.operation, left, right))
-        return Node(one.operation, int, pair, None, reach, scale)
+        return Node(one.operation, int, pair, None, scale)
 
     def quotient(self, one: Expression, depth: int) -> Node:
         """Return a quotient of floats, or an integer: the quotient rounded down."""
         if one.operation == "/":
             alike = self._alike(one.operands, depth, numbers=True)
-            pair = tuple(as_kind(each, float) for each in alike)
-            return Node("/", float, pair, None, _reach(float))
-        left, right = pair = tuple(self._aligned(one.operands, depth, numbers=True))
-        if left.kind is not int:
+            return Node("/", float, tuple(as_kind(each, float) for each in alike))
+        pair = tuple(self._aligned(one.operands, depth, numbers=True))
+        if pair[0].kind is not int:
             raise InvalidTypeError(
                 f"{self._name} has // or %, which are for integers; use / for floats"
             )
-        low, high = right.reach or (0, 0)
-        if low < 1:
-            raise InvalidValueError(
-                f"{self._name} has a division by what can be below 1; clip it, as in "
-                "col('cents') // col('pieces').clip(1, 100)"
-            )
-        ends = [int(end) // int(by) for end in left.reach or WHOLE for by in (low, high)]
-        return Node("//", int, pair, None, (min(ends), max(ends)))
+        return Node("//", int, pair)
 
     def of_text(self, one: Expression, depth: int) -> Node:
         """Return a text in small letters, or its length."""
         own = self.node(one.operands[0], depth)
         if own.kind is not str:
             raise InvalidTypeError(f"{self._name} has a {one.operation}, which is of texts")
-        kind, reach = (int, (0, schemas.LARGEST)) if one.operation == "length" else (str, None)
-        return Node(one.operation, kind, (own,), None, reach)
+        return Node(one.operation, int if one.operation == "length" else str, (own,))
 
     def case(self, one: Expression, depth: int) -> Node:
         """Return the value of the first condition that holds."""
@@ -265,13 +237,13 @@ class _Checker:
         others = one.operands[2 * count :]
         values = self._aligned((*one.operands[1 : 2 * count : 2], *others), depth)
         pairs = [part for pair in zip(conditions, values, strict=False) for part in pair]
-        parts, kind, scale = (*pairs, *values[count:]), values[0].kind, values[0].scale
-        return Node("case", kind, parts, None, _hull(values), scale)
+        parts = (*pairs, *values[count:])
+        return Node("case", values[0].kind, parts, None, values[0].scale)
 
     def fill_null(self, one: Expression, depth: int) -> Node:
         """Return a value, or another one."""
-        own, other = pair = self._aligned(one.operands, depth)
-        return Node("fill_null", own.kind, (own, other), None, _hull(pair), own.scale)
+        own, other = self._aligned(one.operands, depth)
+        return Node("fill_null", own.kind, (own, other), None, own.scale)
 
     def clip(self, one: Expression, depth: int) -> Node:
         """Return a value between bounds."""
@@ -284,8 +256,7 @@ class _Checker:
                 f"{self._name} has a clip, which is for numbers, dates and timestamps, to a lower "
                 "bound and one that is not below it"
             )
-        reach = (bounds[0], bounds[1]) if own.reach else None
-        return Node("clip", own.kind, (own,), bounds, reach, own.scale)
+        return Node("clip", own.kind, (own,), bounds, own.scale)
 
     def cut(self, one: Expression, depth: int) -> Node:
         """Return the bin of a value, as a text or an integer."""
@@ -298,7 +269,7 @@ class _Checker:
             )
         bins = len(edges) + 1
         if labels is None:
-            return Node("cut", int, (own,), (edges, tuple(range(bins)), closed), (0, len(edges)))
+            return Node("cut", int, (own,), (edges, tuple(range(bins)), closed))
         names = self._constants(str, labels)
         if len(names) != bins:
             raise InvalidValueError(
@@ -309,13 +280,13 @@ class _Checker:
     def part(self, one: Expression, depth: int) -> Node:
         """Return a part of a date or timestamp."""
         own = self.node(one.operands[0], depth)
-        kinds = (datetime,) if one.given in ("hour", "minute") else (date, datetime)
+        kinds = (datetime,) if one.given in PARTS_OF_TIMES else (date, datetime)
         if one.given not in PARTS or own.kind not in kinds:
             raise InvalidTypeError(
                 f"{self._name} has a {one.given} of a column of type {schemas.KINDS[own.kind]}: "
                 "parts are of dates and timestamps, those of a time of timestamps only"
             )
-        return Node("part", int, (own,), one.given, PARTS[str(one.given)])
+        return Node("part", int, (own,), one.given)
 
     def cast(self, one: Expression, depth: int) -> Node:
         """Return a value in another type."""
@@ -371,58 +342,24 @@ def rescaled(one: Node, scale: int) -> Node:
     if one.scale == scale:
         return one
     factor = 10 ** (scale - one.scale)
-    by = Node("literal", int, (), factor, (factor, factor))
-    reach = within(exact_reach("*", one, by))
-    if one.operation == "literal" and reach[0] == one.given * factor:
-        return Node("literal", int, (), reach[0], reach, scale)
-    return Node("*", int, (one, by), None, reach, scale)
+    if one.operation == "literal" and abs(one.given) * factor <= schemas.LARGEST:
+        return Node("literal", int, (), one.given * factor, scale)
+    return Node("*", int, (one, Node("literal", int, (), factor)), None, scale)
 
 
 def as_kind(one: Node, kind: type) -> Node:
     """Return a node in another type; a decimal becomes a float."""
     if one.scale and kind is float:
-        factor = 10**one.scale
-        by = Node("literal", float, (), float(factor), (float(factor), float(factor)))
-        whole = as_kind(replace(one, scale=0), float)
-        low, high = (float(end) / factor for end in one.reach or WHOLE)  # monotone, as in SQL
+        factor = float(10**one.scale)
         if one.operation == "literal":
-            return Node("literal", float, (), low, (low, low))
-        return Node("/", float, (whole, by), None, (low, high))
-    if one.kind is kind:
-        return one
-    known = {(int, float): one.reach, (bool, int): (0, 1)}
-    return Node("cast", kind, (one,), None, known.get((one.kind, kind), _reach(kind)))
-
-
-def exact_reach(operation: str, left: Node, right: Node) -> Reach:
-    """Return the interval of a sum, difference or product of integers, before any overflow."""
-    (a, b), (c, d) = left.reach or WHOLE, right.reach or WHOLE
-    if operation == "+":
-        return a + c, b + d
-    if operation == "-":
-        return a - d, b - c
-    ends = [x * y for x in (a, b) for y in (c, d)]
-    return min(ends), max(ends)
-
-
-def within(reach: Reach) -> Reach:
-    """Return the part of an interval that has 64 bits."""
-    return min(max(reach[0], WHOLE[0]), schemas.LARGEST), max(
-        min(reach[1], schemas.LARGEST), WHOLE[0]
-    )
+            return Node("literal", float, (), float(one.given) / factor)
+        whole = as_kind(replace(one, scale=0), float)
+        return Node("/", float, (whole, Node("literal", float, (), factor)))
+    return one if one.kind is kind else Node("cast", kind, (one,))
 
 
 def _scale(kind: schemas.Type) -> int:
     return kind.scale if isinstance(kind, schemas.Decimal) else 0
-
-
-def _hull(nodes: list[Node]) -> Reach | None:
-    found = [one.reach for one in nodes if one.reach is not None]
-    return (min(low for low, _ in found), max(high for _, high in found)) if found else None
-
-
-def _reach(kind: type) -> Reach | None:
-    return WHOLE if kind is int else (-inf, inf) if kind is float else None
 
 
 def _holding(one: Node, name: str) -> Node:

@@ -164,8 +164,7 @@ def expressions(draw, schema, kind, depth=3):
             divisor = of(float).clip(*ends) if draw(st.booleans()) else of(float)
         return number(of, draw, float) / divisor
     if form == "//":
-        divisor = draw(st.sampled_from([1, 2, 7, LARGE]))
-        return of(int) // (of(int).clip(1, divisor) if draw(st.booleans()) else divisor)
+        return of(int) // (of(int) if draw(st.booleans()) else draw(st.sampled_from([1, 7, LARGE])))
     if form in ("lower", "length"):
         return getattr(of(str), form)()
     if form == "clip":

@@ -104,7 +104,7 @@ def evaluate(one, row, schema):
     if operation == "is_in":
         return any(own == value for value in one.given)
     if operation == "//":
-        return own // others[0]
+        return own // others[0] if others[0] >= 1 else None
     if operation == "length":
         return len(own)
     if operation == "lower":
