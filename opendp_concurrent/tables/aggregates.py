@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from math import floor, frexp, inf, nextafter
+from math import inf, nextafter
 from typing import Any, TypeAlias
 
 from opendp.mod import Domain, Metric, Transformation
@@ -23,8 +23,6 @@ from . import plan as nodes
 from . import schema as schemas
 from .domain import GroupBound, Norms, Tables, tables_of
 from .engine import Rows
-from .moments import MOST_STEPS as MOST_SQUARED
-from .moments import Moments
 from .per_unit import make_per_unit
 from .schema import Keys
 
@@ -145,17 +143,13 @@ def _distinct(
     tables: Tables, columns: tuple[str, ...], by: Any, keys: Any, norm: str
 ) -> Transformation:
     """Count different values of columns; of no columns, the rows, each of which is a unit."""
-    names, found = schemas.groups_of(tables.schema, by, keys)
-    public, of, groups = nodes.Values(found), frozenset(columns), frozenset(names)
-    sums = nodes.Sums((nodes.ROW,), names, public, columns)
-    if not names:
-        return numbers.make_answer(
-            tables, sums, numbers.scalar(tables.groups_at_most(of)), numbers.one_integer
-        )
+    names, public = schemas.groups_of(tables.schema, by, keys)
+    of, groups = frozenset(columns), frozenset(names)
     # how many different values a unit has in its groups, in each of them, and in how many
     each = GroupBound(groups, tables.groups_at_most(groups), tables.groups_at_most(of))
     bounded = tables.at_most(tables.groups_at_most(of | groups), each)
-    return numbers.make_sums(tables, sums, norm, bounded.contribution(groups, len(public)), [1])
+    sums = nodes.Sums((nodes.ROW,), names, public, columns)
+    return _summed(tables, sums, bounded.contribution(groups, len(public)), 1, norm)
 
 
 @constructor(norm=numbers.norm_of)
@@ -251,15 +245,15 @@ def make_distinct_values(
     return _distinct(tables, names, by, keys, norm)
 
 
-Groups: TypeAlias = tuple[tuple[str, ...], nodes.Values, Norms]
+Groups: TypeAlias = tuple[tuple[str, ...], nodes.Rows, Norms]
 
 
 def groups_or_one(tables: Tables, by: Any, keys: Any) -> Groups:
     """Return public groups and what a unit contributes to them; one group without keys."""
     names, public = schemas.groups_of(tables.schema, by, keys)
     if not names:
-        return names, nodes.Values(public), _anywhere(tables)
-    return names, nodes.Values(public), tables.contribution(frozenset(names), len(public))
+        return names, public, _anywhere(tables)
+    return names, public, tables.contribution(frozenset(names), len(public))
 
 
 def _sums(
@@ -267,12 +261,14 @@ def _sums(
 ) -> Transformation:
     """Make a transformation that adds up an integer of each row, which is at most ``largest``."""
     names, public, contribution = groups_or_one(tables, by, keys)
-    sums = nodes.Sums((term,), names, public)
-    if not names:
-        return numbers.make_answer(
-            tables, sums, numbers.scalar(contribution.l1 * largest), numbers.one_integer
-        )
-    return numbers.make_sums(tables, sums, norm, contribution, [largest])
+    return _summed(tables, nodes.Sums((term,), names, public), contribution, largest, norm)
+
+
+def _summed(tables: Tables, sums: nodes.Sums, of: Norms, largest: int, norm: str) -> Transformation:
+    """Make a transformation to one integer, or to one for each public key."""
+    if sums.by:
+        return numbers.make_sums(tables, sums, norm, of, [largest])
+    return numbers.make_answer(tables, sums, numbers.scalar(of.l1 * largest), numbers.one_integer)
 
 
 @constructor(norm=numbers.norm_of)
@@ -331,34 +327,8 @@ def make_table_sum(
     ([26, 20], 16)
     """
     tables = tables_of(input_domain, input_metric)
-    value, largest = numbers.quantised(tables.schema, column, bounds, quantum)
-    return _sums(tables, nodes.Term(value), largest, by, keys, norm)
-
-
-def moments_of(
-    schema: schemas.Schema,
-    column: Any,
-    bounds: Any,
-    quantum: float | None,
-    order: int,
-    norm: str,
-) -> tuple[nodes.Quantised, Moments]:
-    """Return what a row adds, and how the integers of a mean or a variance are read."""
-    name = schemas.name_of("column", schema, column, (int, float))
-    own = schema.type_of(name)
-    whole = own is not float
-    if quantum is None and not whole:
-        largest = max(abs(checks.real(bounds=one)) for one in checks.pair(bounds=bounds))
-        quantum = 2.0 ** (frexp(largest)[1] - 20) if 2.0**-400 < largest < 2.0**400 else None
-    value, largest = numbers.quantised(schema, column, bounds, quantum)
-    if value.factor is None:
-        first, last = int(value.lower), int(value.upper)
-    else:
-        first, last = (floor(one * value.factor + 0.5) for one in (value.lower, value.upper))
-    numbers.check_bounds(
-        first < last, order == 1 or largest <= MOST_SQUARED, bounds, _LIMITS[order]
-    )
-    return value, Moments(first, last, float(unit_of_sum(own, quantum)), whole, order, norm)
+    value = numbers.quantised(tables.schema, column, bounds, quantum)
+    return _sums(tables, nodes.Term(value), value.largest, by, keys, norm)
 
 
 def unit_of_sum(kind: schemas.Type, quantum: float | None) -> Fraction:
@@ -366,12 +336,6 @@ def unit_of_sum(kind: schemas.Type, quantum: float | None) -> Fraction:
     if isinstance(kind, schemas.Decimal):
         return Fraction(1, 10**kind.scale)
     return Fraction(1) if quantum is None else schemas.exact_of(quantum=quantum)
-
-
-_LIMITS = {
-    1: "which differ by at least a quantum",
-    2: "which differ by at least a quantum, and are at most 2^31 quanta",
-}
 
 
 @constructor(norm=numbers.norm_of)

@@ -46,7 +46,7 @@ class Search:
             return self._with(self.query, self._bisected(self.edges))
         if self.dialect.search == "function":
             public = self.array(list(self.edges), self.kind)
-            place = exp.WidthBucket(this=sql.column(self.own), threshold=public)
+            place = exp.WidthBucket(this=exp.column(self.own), threshold=public)
             return self._with(self.query, place)
         return self._by_parts() if self.dialect.search == "parts" else self._by_asof()
 
@@ -54,11 +54,11 @@ class Search:
         """Return the number of edges at or below a value."""
         trees = [self.dialect.constant(one, self.kind) for one in edges]
         return bisected(
-            sql.column(self.own), "<", trees, list(map(sql.number, range(len(edges) + 1)))
+            exp.column(self.own), "<", trees, list(map(exp.Literal.number, range(len(edges) + 1)))
         )
 
     def _with(self, query: Any, place: Any) -> Any:
-        return sql.select([*map(sql.column, self.kept), exp.alias_(place, "b")], query)
+        return sql.select([*map(exp.column, self.kept), exp.alias_(place, "b")], query)
 
     def _public(self, columns: dict[str, tuple[list[Any], type]]) -> Any:
         """Return a query of the edges, with their numbers ``b`` from 1."""
@@ -68,7 +68,7 @@ class Search:
         return self.dialect.rows(arrays, list(every), [kind for _, kind in every.values()])
 
     def _joined(self, query: Any, public: Any, on: Any, **how: Any) -> Any:
-        place = sql.or_else(exp.column("b", "k"), sql.number(0))
+        place = sql.or_else(exp.column("b", "k"), exp.Literal.number(0))
         columns = [*(exp.column(name, "t") for name in self.kept), exp.alias_(place, "b")]
         made = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
         join = exp.Join(this=sql.subquery(public, "k"), on=on, side="LEFT", **how)
@@ -85,7 +85,7 @@ class Search:
         """
         size = -(-len(self.edges) // FEW)
         part = exp.alias_(self._bisected(self.edges[::size]), "p")
-        columns = [*map(sql.column, dict.fromkeys([*self.kept, self.own])), part]
+        columns = [*map(exp.column, dict.fromkeys([*self.kept, self.own])), part]
         parts = [1 + place // size for place in range(len(self.edges))]
         last = self.edges[-1]
         nexts = [*self.edges[1:], last]  # the last bin has no end, and its row has another rule
@@ -144,22 +144,22 @@ class Values:
 
     def query(self, query: Any) -> Any:
         """Return a query with the columns that trees name, one level of names after another."""
-        columns = [sql.column(of) for of in self._names.values()]
+        columns = [exp.column(of) for of in self._names.values()]
         for level in range(max(self._level.values(), default=-1) + 1):
             fresh = [name for name, at in self._level.items() if at == level]
             named = [exp.alias_(self._trees[name], name) for name in fresh]
             query = self._dialect.barrier(sql.select([*columns, *named], query))
-            columns += [sql.column(name) for name in fresh]
+            columns += [exp.column(name) for name in fresh]
         return query
 
     def value(self, one: Node) -> Any:
         """Return the SQL of an expression, which has parentheses where it needs them."""
         if one.operation == "column":
-            return sql.column(self._names[str(one.given)])
+            return exp.column(self._names[str(one.given)])
         if one.operation == "literal":
             return self.constant(one.given, one.kind)
         if one in self._short:
-            return sql.column(self._short[one])
+            return exp.column(self._short[one])
         return _RENDER[one.operation](self, one)
 
     def constant(self, value: Any, kind: type) -> Any:
@@ -179,7 +179,7 @@ class Values:
             ]
             name = self._short[one] = f"e{len(self._short)}"
             self._level[name], self._trees[name] = 1 + max(below, default=-1), tree
-        return sql.column(self._short[one])
+        return exp.column(self._short[one])
 
     # --- conditions ----------------------------------------------------------------------------
 
@@ -246,11 +246,11 @@ class Values:
         Engines differ in the rounding of negative quotients, so only others are asked for.
         """
         own, by = map(self._named, one.of)
-        by = sql.case([(sql.compare(by, ">=", sql.number(1)), by)], exp.Null())
-        mirrored = exp.Neg(this=sql.binary(exp.Add, own, sql.number(1)))
+        by = sql.case([(sql.compare(by, ">=", exp.Literal.number(1)), by)], exp.Null())
+        mirrored = exp.Neg(this=sql.binary(exp.Add, own, exp.Literal.number(1)))
         below = exp.Neg(this=self._quotient(sql.paren(mirrored), by))
-        shifted = sql.binary(exp.Sub, sql.paren(below), sql.number(1))
-        positive = sql.compare(own, ">=", sql.number(0))
+        shifted = sql.binary(exp.Sub, sql.paren(below), exp.Literal.number(1))
+        positive = sql.compare(own, ">=", exp.Literal.number(0))
         return sql.case([(positive, self._quotient(own.copy(), by.copy()))], shifted)
 
     def _quotient(self, left: Any, right: Any) -> Any:
@@ -310,8 +310,8 @@ class Values:
         if of.kind in _FIRST:
             return self._if_known(of, self._dialect.read(cast(own, one.kind), one.kind))
         if of.kind is bool:
-            cases = [(sql.is_null(own), exp.Null()), (own, sql.number(1))]
-            return sql.case(cases, sql.number(0))
+            cases = [(sql.is_null(own), exp.Null()), (own, exp.Literal.number(1))]
+            return sql.case(cases, exp.Literal.number(0))
         if of.kind is str:
             matches = self._dialect.matches(own, _INTEGER if one.kind is int else _DAY)
             if one.kind is int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime
-from math import inf
 from typing import Any, ClassVar
 
 try:
@@ -39,13 +38,6 @@ def decimal(digits: int, scale: int) -> Any:
     """Return the type of a decimal number."""
     numbers = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in (digits, scale)]
     return exp.DataType(this=Type.DECIMAL, expressions=numbers)
-
-
-def spelled(value: float) -> str:
-    """Return a double as a text that each engine reads as the same double."""
-    if value in (inf, -inf):
-        return "Infinity" if value > 0 else "-Infinity"
-    return repr(value)  # the shortest decimal that is read as this double
 
 
 class Dialect:
@@ -138,10 +130,7 @@ class Dialect:
             return exp.true() if value else exp.false()
         if kind is int:
             return cast(exp.Literal.number(int(value)), int)
-        if kind is datetime:
-            return cast(exp.Literal.string(value.isoformat(" ")), kind)
-        text = value.isoformat() if kind is date else spelled(value)
-        return cast(exp.Literal.string(text), kind)
+        return cast(exp.Literal.string(str(value)), kind)  # of a double, the shortest that is it
 
     def exact(self, one: exp.Expression) -> Any:
         """Return an integer in a type of at least 2^124, whose products and sums are exact."""
@@ -300,11 +289,6 @@ COMPARISONS = {
 }
 
 
-def column(name: str) -> Any:
-    """Return a column."""
-    return exp.column(name)
-
-
 def subquery(query: exp.Expression, name: str) -> Any:
     """Return a query in parentheses, with a name."""
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(name)))
@@ -320,11 +304,6 @@ def select(columns: Iterable[Any], query: exp.Expression, condition: Any = None)
 def fresh(one: Any) -> Any:
     """Return an expression that is part of no other one: itself, or a copy."""
     return one if one.parent is None else one.copy()
-
-
-def number(value: int) -> Any:
-    """Return an integer as it is written."""
-    return exp.Literal.number(value)
 
 
 def paren(one: Any) -> Any:
@@ -354,7 +333,7 @@ def inverted(condition: Any) -> Any:
 
 def not_null(name: str) -> Any:
     """Return whether a column is not NULL."""
-    return inverted(is_null(column(name)))
+    return inverted(is_null(exp.column(name)))
 
 
 def known(comparison: Any) -> Any:
@@ -390,11 +369,6 @@ def equal(names: list[str], keys: list[str], *, null: bool = False) -> Any:
     )
 
 
-def at_most(name: str, most: int) -> Any:
-    """Return whether a column is at most a public number."""
-    return compare(column(name), "<=", number(most))
-
-
 def case(cases: list[tuple[Any, Any]], otherwise: Any) -> Any:
     """Return the value of the first condition that holds, in parentheses."""
     ifs = [exp.If(this=fresh(condition), true=fresh(value)) for condition, value in cases]
@@ -412,11 +386,11 @@ def window(function: Any, by: list[str], order: list[str], falling: Collection[s
     :param falling: the columns of the order that fall, with NULL at the end
     """
     ordered = [
-        exp.Ordered(this=column(name), desc=name in falling, nulls_first=name not in falling)
+        exp.Ordered(this=exp.column(name), desc=name in falling, nulls_first=name not in falling)
         for name in order or by
     ]
     return exp.Window(
         this=function,
-        partition_by=[column(name) for name in by],
+        partition_by=[exp.column(name) for name in by],
         order=exp.Order(expressions=ordered),
     )

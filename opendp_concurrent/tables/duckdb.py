@@ -33,7 +33,6 @@ _COLUMNS = """
     AND c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
 """
 _OWN = "SET search_path = 'system.main'"  # of a cursor: no macro is found there, so none shadows
-_BINARY = ("", "binary", "c", "posix")
 _PATTERN = frozenset("*?[]")
 _OPEN: WeakSet[DuckDB] = WeakSet()
 
@@ -111,7 +110,6 @@ class DuckDB(Engine):
 
     def open_csv(self, table: tuple[str, ...], schema: Schema, written: Csv) -> Stored:
         """Store the columns of CSV files, and warn of fields that are no values."""
-        self._check_collation()
         _, *paths = self.reference(table)
         texts = list[Stored]()
         try:
@@ -220,7 +218,6 @@ class DuckDB(Engine):
 
     def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
         """Return the types of the columns, or raise."""
-        self._check_collation()
         kind, *parts = reference
         if kind == "parquet":
             return self._columns_of_files(parts)
@@ -263,14 +260,6 @@ class DuckDB(Engine):
                 columns = self._columns(run, list(one.reference[1:]))
                 self.check_columns(columns, one.schema)
         self._check_files()
-
-    def _check_collation(self) -> None:
-        ((collation,),) = self._fetch("SELECT current_setting('default_collation')")
-        if str(collation).lower() not in _BINARY:
-            raise errors.InvalidValueError(
-                f"connection must compare texts by their bytes, found the default_collation "
-                f"{collation!r}; reset it"
-            )
 
     @uninterruptible
     def _fetch(self, text: str, parameters: tuple[Any, ...] = ()) -> list[Any]:

@@ -94,10 +94,8 @@ class Engine(ABC):
     def store(self, relation: Relation) -> Stored:
         """Store the rows of a relation until they are dropped.
 
-        :raises InvalidValueError: if the login may not store any
         :raises TableError: always the same
         """
-        self.check_storing()
         query, of = self.query(relation), moving(relation)
         stored: Stored = opaque(lambda: self.materialize(*query, of))
         return stored
@@ -163,9 +161,6 @@ class Engine(ABC):
                     f"oc.tables.Decimal(s) up to {DIGITS_READ} digits; store the column in one "
                     "of these"
                 )
-
-    def check_storing(self) -> None:  # noqa: B027
-        """Raise if the login may not store rows of its own; this never depends on rows."""
 
     @abstractmethod
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:

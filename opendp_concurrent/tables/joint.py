@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import frexp, sqrt
 from typing import Any
 
 from opendp.mod import Domain, Metric, Transformation
@@ -14,13 +14,22 @@ from .. import _opendp as _native
 from ..composition import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from . import plan as nodes
-from .aggregates import binned, counted, edges_of, groups_or_one, moments_of, unit_of_sum
+from .aggregates import binned, counted, edges_of, groups_or_one, unit_of_sum
 from .domain import tables_of
 from .engine import Rows
-from .moments import MOST_CELLS, Estimate, Moments, strategy_for
+from .moments import MOST_CELLS, MOST_STEPS, Estimate, Moments, strategy_for
 from .moments import Statistic as OfMoments
-from .numbers import Answer, combined, make_answer, make_sums, norm_of, quantised, saturated
-from .schema import Keys, Schema
+from .numbers import (
+    Answer,
+    check_bounds,
+    combined,
+    make_answer,
+    make_sums,
+    norm_of,
+    quantised,
+    saturated,
+)
+from .schema import Keys, Schema, name_of
 
 STATISTICS = ("count", "sum", "mean", "variance", "stdev")
 FINE = 16  # shares of the budget are multiples of about 1/16 of the smallest one
@@ -53,19 +62,26 @@ def _part(schema: Schema, answer: Any, norm: str) -> _Part:
             f"answers must be of oc.tables.Answer, such as Answer('mean', 'age', (0, 120)), found "
             f"{checks.shown(answer)}"
         )
-    statistic, given = answer.statistic, (answer.column, answer.bounds, answer.quantum)
+    statistic = answer.statistic
     if statistic == "count":
-        if given[1:] != (None, None):
+        if (answer.bounds, answer.quantum) != (None, None):
             raise InvalidTypeError("answers has a count, which takes no bounds")
         return _Part((counted(schema, answer.column),), (1,), 1)
-    if answer.quantum is not None:
-        checks.positive(quantum=answer.quantum)
+    quantum = None if answer.quantum is None else checks.positive(quantum=answer.quantum)
+    name = name_of("column", schema, answer.column, (int, float))
+    kind = schema.type_of(name)
+    if quantum is None and kind is float and statistic != "sum":
+        largest = max(abs(checks.real(bounds=one)) for one in checks.pair(bounds=answer.bounds))
+        quantum = 2.0 ** (frexp(largest)[1] - 20) if 2.0**-400 < largest < 2.0**400 else None
+    value = quantised(schema, name, answer.bounds, quantum)
+    step = float(unit_of_sum(kind, quantum))
     if statistic == "sum":
-        value, largest = quantised(schema, *given)
-        unit = unit_of_sum(schema.type_of(value.column), answer.quantum)
-        return _Part((nodes.Term(value),), (largest,), float(unit))
+        return _Part((nodes.Term(value),), (value.largest,), step)
     order = 1 if statistic == "mean" else 2
-    value, known = moments_of(schema, *given, order, norm)
+    (first, last), small = value.ends, order == 1 or value.largest <= MOST_STEPS
+    squares = "" if order == 1 else ", and are at most 2^31 quanta"
+    check_bounds(first < last, small, answer.bounds, f"which differ by at least a quantum{squares}")
+    known = Moments(first, last, step, kind is not float, order, norm)
     asked: Any = statistic  # one of the others by now
     terms = tuple(nodes.Term(value, power) for power in range(order + 1))
     return _Part(terms, known.per_row, known.step, (known, asked))

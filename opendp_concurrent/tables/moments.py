@@ -31,14 +31,8 @@ MOST_STEPS = 2**31  # of a value whose square is added
 # If the errors at equal shares are e_i, the best shares are e_i^(2/3) in L1, and e_i^(1/2) in L2.
 # A mean that is uniform between the bounds is off the middle by 1/sqrt(3) of the largest distance.
 _OFF = 1 / sqrt(3)
-_SHARES: dict[int, dict[str, tuple[float, ...]]] = {
-    1: {"l1": (_OFF ** (2 / 3),), "l2": (_OFF ** (1 / 2),), "linf": (1.0,)},
-    2: {
-        "l1": ((4 * _OFF) ** (2 / 3), 1.0),
-        "l2": ((4 * _OFF) ** (1 / 2), 1.0),
-        "linf": (1.0, 1.0),
-    },
-}
+_ERRORS = {1: (_OFF,), 2: (4 * _OFF, 1.0)}
+_POWERS = {"l1": 2 / 3, "l2": 1 / 2, "linf": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +84,25 @@ class Moments:
         return self.reach**2 // 2
 
     @property
+    def _largest(self) -> tuple[int, ...]:
+        """The largest absolute value that a row adds to each integer without its weight."""
+        squares = () if self.order == 1 else (self.reach**2 - self.half,)
+        return (*squares, self.reach, 1)
+
+    @property
     def weights(self) -> tuple[int, ...]:
         """Factors of the integers of a group; the first one is 1."""
-        leading = self.reach if self.order == 1 else self.reach**2 - self.half
-        largest = (1,) if self.order == 1 else (self.reach, 1)
-        shares = _SHARES[self.order][self.norm]
-        pairs = zip(shares, largest, strict=True)
+        leading, *others = self._largest
+        shares = (one ** _POWERS[self.norm] for one in _ERRORS[self.order])
+        pairs = zip(shares, others, strict=True)
         return (1, *(max(1, round(share * leading / own)) for share, own in pairs))
 
     @property
     def per_row(self) -> tuple[int, ...]:
         """The largest absolute value that a row adds to each integer of its group."""
-        squares = () if self.order == 1 else (self.reach**2 - self.half,)
-        own = (*squares, self.reach, 1)
-        return tuple(weight * most for weight, most in zip(self.weights, own, strict=True))
+        return tuple(
+            weight * most for weight, most in zip(self.weights, self._largest, strict=True)
+        )
 
     @property
     def shares(self) -> tuple[tuple[str, float], ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import floor
 from typing import Any, Literal, TypeAlias
 
 from .. import _checks as checks
@@ -116,8 +115,8 @@ checks.sent(Answer, "table_answer")(Answer)  # what it is made of is checked whe
 
 def quantised(
     schema: schemas.Schema, column: Any, bounds: Any, quantum: float | None
-) -> tuple[nodes.Quantised, int]:
-    """Return what a row adds to a sum, and its largest absolute value."""
+) -> nodes.Quantised:
+    """Return what a row adds to a sum."""
     name = schemas.name_of("column", schema, column, (int, float))
     lower, upper = checks.pair(bounds=bounds)
     if schema.kind(name) is int:
@@ -125,10 +124,10 @@ def quantised(
             raise InvalidTypeError("quantum is for columns of floats; leave it out")
         own = schema.type_of(name)
         first, last = schemas.value_of(own, bounds=lower), schemas.value_of(own, bounds=upper)
-        largest = max(abs(first), abs(last))
+        found = nodes.Quantised(name, first, last)
         most = "of at most 2^62 in absolute value, or as many times the last digit of a decimal"
-        check_bounds(first <= last, largest <= 2**62, bounds, most)
-        return nodes.Quantised(name, first, last), largest
+        check_bounds(first <= last, found.largest <= 2**62, bounds, most)
+        return found
     if quantum is None:
         raise InvalidTypeError(
             "quantum must be given for a column of floats, for example 0.01: sums of floats depend "
@@ -140,9 +139,7 @@ def quantised(
     factor = 1.0 / quantum
     steps = max(abs(low), abs(high)) * factor
     check_bounds(low <= high, steps <= MOST_STEPS, bounds, f"of at most 2^52 quantum ({quantum})")
-    # as the engine computes them, and both operations are monotone
-    largest = max(abs(floor(one * factor + 0.5)) for one in (low, high))
-    return nodes.Quantised(name, low, high, factor), largest
+    return nodes.Quantised(name, low, high, factor)
 
 
 def check_bounds(ordered: bool, small: bool, bounds: Any, most: str) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime
-from math import floor
 
 from opendp.mod import Domain, Metric, Transformation
 
@@ -127,12 +126,9 @@ def _of_unit(schema: schemas.Schema, one: object) -> nodes.OfUnit:
     if one.statistic in ("min", "max"):
         (name,) = schemas.names_of("columns", schema, [one.column], ORDERED)
         return nodes.OfUnit(one.statistic, schema.type_of(name), name)
-    value, _ = quantised(schema, one.column, one.bounds, one.quantum)
-    kind, factor = schema.type_of(value.column), value.factor
-    ends = (value.lower, value.upper)
-    if factor is not None:
-        ends = floor(ends[0] * factor + 0.5), floor(ends[1] * factor + 0.5)
-    return nodes.OfUnit("sum", kind, value.column, (int(ends[0]), int(ends[1])), one.quantum)
+    value = quantised(schema, one.column, one.bounds, one.quantum)
+    kind = schema.type_of(value.column)
+    return nodes.OfUnit("sum", kind, value.column, value.ends, one.quantum)
 
 
 then_per_unit = _native.to_then(make_per_unit)

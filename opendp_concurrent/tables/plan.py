@@ -8,6 +8,7 @@ node is its docstring, which the proofs refer to, and which the tests interpret 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import floor
 from typing import Any, TypeAlias
 
 from .schema import Schema, Type
@@ -16,14 +17,7 @@ from .typed import Node
 KEY = "fair"  # of hashes, unless another one is given; any text that is not from the data will do
 
 
-class Values(tuple[tuple[Any, ...], ...]):
-    """Public tuples. Their hash is computed once, since there may be many."""
-
-    def __hash__(self) -> int:
-        found = vars(self).get("_hash")
-        if found is None:
-            found = vars(self)["_hash"] = tuple.__hash__(self)
-        return int(found)
+Rows: TypeAlias = tuple[tuple[Any, ...], ...]  # public tuples
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +105,8 @@ class PublicJoin:
     of: Relation
     on: tuple[str, ...]
     added: tuple[tuple[str, type], ...]
-    keys: Values
-    rows: Values
+    keys: Rows
+    rows: Rows
     how: str = "inner"
 
 
@@ -203,6 +197,19 @@ class Quantised:
     upper: int | float
     factor: float | None = None
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The smallest and the largest integer, as the engine computes them: both are monotone."""
+        if self.factor is None:
+            return int(self.lower), int(self.upper)
+        first, last = (floor(one * self.factor + 0.5) for one in (self.lower, self.upper))
+        return first, last
+
+    @property
+    def largest(self) -> int:
+        """The largest absolute value."""
+        return max(map(abs, self.ends))
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -232,7 +239,7 @@ class Sums:
 
     of: tuple[Term, ...]
     by: tuple[str, ...] = ()
-    keys: Values = Values(((),))  # noqa: RUF009
+    keys: Rows = ((),)
     distinct: tuple[str, ...] = ()
 
 
@@ -261,7 +268,7 @@ class Bins:
     column: str
     edges: tuple[int | float, ...]
     by: tuple[str, ...] = ()
-    keys: Values = Values(((),))  # noqa: RUF009
+    keys: Rows = ((),)
 
 
 Aggregate: TypeAlias = Sums | FoundKeys | Bins

@@ -30,10 +30,6 @@ _TABLES = f"""
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE c.relname = $1 AND {_STORED}
 """
-_STORING = """
-    SELECT current_setting('transaction_read_only') = 'on',
-        has_database_privilege(current_database(), 'TEMPORARY')
-"""
 _TYPE = """CASE
         WHEN a.atttypid = 'numeric'::regtype THEN format_type(a.atttypid, a.atttypmod)
         WHEN EXISTS (
@@ -133,16 +129,6 @@ class PostgreSQL(engine.Engine):
             self.check(partial(_run, connection), of)
             connection.execute("COMMIT")
             return found
-
-    def check_storing(self) -> None:
-        """Raise if the login may not create temporary tables."""
-        ((read_only, allowed),) = engine.opaque(lambda: self.run(_STORING))
-        if read_only or not allowed:
-            why = "is read-only" if read_only else "may not create temporary tables"
-            raise InvalidValueError(
-                f"connection has a login that {why}, so no rows can be stored; grant TEMPORARY on "
-                "the database to a login that may write, or leave materialize=True out"
-            )
 
     def materialize(
         self, text: str, parameters: tuple[Any, ...], of: engine.Scans

@@ -55,7 +55,7 @@ class Query:
     @property
     def columns(self) -> list[Any]:
         """All columns."""
-        return list(map(sql.column, self.names.values()))
+        return list(map(exp.column, self.names.values()))
 
     @property
     def unit(self) -> list[str]:
@@ -89,7 +89,7 @@ class Renderer:
         rows = self._relation(relation)
         if of is None:
             own = rows.names.items()
-            columns = [exp.alias_(sql.column(short), name, quoted=True) for name, short in own]
+            columns = [exp.alias_(exp.column(short), name, quoted=True) for name, short in own]
             tree = sql.select(columns, rows.tree)
         else:
             tree = self._aggregate(of, rows)
@@ -109,7 +109,7 @@ class Renderer:
             return self._with_columns(relation, of)
         if isinstance(relation, nodes.Select):
             names = {name: of.names[name] for name in relation.schema.names}
-            tree = sql.select(map(sql.column, names.values()), of.tree)
+            tree = sql.select(map(exp.column, names.values()), of.tree)
             return Query(tree, names, relation.schema)
         if isinstance(relation, nodes.Truncate):
             return replace(of, tree=self._truncate(relation, of))
@@ -141,7 +141,7 @@ class Renderer:
         values = Values(self._dialect, of.names, self._parameter)
         fresh = of.fresh(name for name, _ in relation.columns)
         named = [exp.alias_(values.value(one), fresh[name]) for name, one in relation.columns]
-        kept = [sql.column(short) for name, short in of.names.items() if name not in fresh]
+        kept = [exp.column(short) for name, short in of.names.items() if name not in fresh]
         tree = sql.select([*kept, *named], values.query(of.tree))
         after = nodes.with_columns(of.schema, relation.columns)
         return Query(tree, {**of.names, **fresh}, after)
@@ -152,17 +152,19 @@ class Renderer:
         numbers = {"r": sql.window(exp.RowNumber(), [*unit, *by], rest)}
         falling = first if relation.descending else ()
         again = {"r": sql.window(exp.RowNumber(), [*unit, *by], [*first, "hr", "r"], falling)}
-        kept = sql.at_most("r", relation.rows)
+        kept = sql.compare(exp.column("r"), "<=", exp.Literal.number(relation.rows))
         if by:
             numbers = {"g": sql.window(exp.DenseRank(), unit, by), **numbers}
             again["g"] = sql.window(exp.DenseRank(), unit, ["hg", "g"])
-            kept = sql.conjunction(sql.at_most("g", relation.groups), kept)
+            kept = sql.conjunction(
+                sql.compare(exp.column("g"), "<=", exp.Literal.number(relation.groups)), kept
+            )
         tree = sql.select([*of.columns, *_aliased(numbers)], of.tree)
         hashes = {
             f"h{last}": self._hash(relation.key, list(numbers)[: place + 1], unit)
             for place, last in enumerate(numbers)
         }
-        hashed = [*of.columns, *map(sql.column, numbers), *_aliased(hashes)]
+        hashed = [*of.columns, *map(exp.column, numbers), *_aliased(hashes)]
         tree = sql.select([*of.columns, *_aliased(again)], sql.select(hashed, tree))
         return sql.select(of.columns, tree, kept)
 
@@ -170,7 +172,7 @@ class Renderer:
         """Return the hash of a key, of numbers, and of the unit."""
         text = self._dialect.text_value(self._parameter(f"{len(numbers)}:{key}"))
         for each in (*numbers, *unit):
-            for right in (exp.Literal.string("|"), cast(sql.column(each), str)):
+            for right in (exp.Literal.string("|"), cast(exp.column(each), str)):
                 text = sql.binary(exp.DPipe, text, right, safe=True)
         return self._dialect.by_bytes(exp.MD5(this=text))
 
@@ -188,7 +190,7 @@ class Renderer:
         partners = self._relation(relation.other)
         other, keys = partners.tree, [*partners.unit, *partners.short(relation.on)]
         if relation.how in ("semi", "anti"):  # one partner at most
-            distinct = list(map(sql.column, dict.fromkeys(keys)))
+            distinct = list(map(exp.column, dict.fromkeys(keys)))
             other = sql.select(distinct, other).group_by(*distinct, copy=False)
         matches = sql.equal([*of.unit, *of.short(relation.on)], keys)
         added = {name: partners.names[one] for name, one in relation.added}
@@ -200,7 +202,7 @@ class Renderer:
         return joined
 
     def _per_unit(self, relation: nodes.PerUnit, of: Query) -> Query:
-        unit = list(map(sql.column, of.unit))
+        unit = list(map(exp.column, of.unit))
         fresh = of.fresh(name for name, _ in relation.columns)
         values = [exp.alias_(self._of_unit(one, of), fresh[name]) for name, one in relation.columns]
         made = sql.select([*unit, *values], of.tree).group_by(*unit, copy=False)
@@ -211,7 +213,7 @@ class Renderer:
         """Return an aggregate of the rows of a unit. A clamped sum fits 64 bits."""
         if one.statistic == "count":
             return exp.Count(this=exp.Star())
-        own, quantum = sql.column(of.names[one.column]), one.quantum
+        own, quantum = exp.column(of.names[one.column]), one.quantum
         if one.statistic == "count_distinct":
             return exp.Count(this=exp.Distinct(expressions=[own]))
         if one.statistic in ("min", "max"):
@@ -219,7 +221,7 @@ class Renderer:
         if quantum is not None:
             most = 2.0**51 * quantum
             own = self._quantised(nodes.Quantised(one.column, -most, most, 1.0 / quantum), own)
-        total = sql.or_else(exp.Sum(this=self._dialect.wide(own)), sql.number(0))
+        total = sql.or_else(exp.Sum(this=self._dialect.wide(own)), exp.Literal.number(0))
         ends = (self._dialect.constant(end, int) for end in one.bounds)
         clamped = cast(sql.clamped(total, *ends), int)
         if quantum is None:
@@ -263,20 +265,20 @@ class Renderer:
             return self._found_keys(one, rows)
         if isinstance(one, nodes.Bins):
             own, kept = rows.names[one.column], rows.short(one.by)
-            both = [sql.column(name) for name in dict.fromkeys([*kept, own])]
+            both = [exp.column(name) for name in dict.fromkeys([*kept, own])]
             known, kind = (
                 sql.select(both, rows.tree, sql.not_null(own)),
                 rows.schema.kind(one.column),
             )
             search = Search(self._dialect, self._array, known, kept, own, kind, one.edges)
             if not one.by:
-                columns = [sql.column("b"), exp.Count(this=exp.Star())]
-                return sql.select(columns, search.located()).group_by(sql.column("b"), copy=False)
+                columns = [exp.column("b"), exp.Count(this=exp.Star())]
+                return sql.select(columns, search.located()).group_by(exp.column("b"), copy=False)
             return self._groups(one, [exp.Count(this=exp.Star())], rows, search.located(), "b")
         values, query = [self._term(each, rows) for each in one.of], rows.tree
         if one.distinct:
             names = rows.short(one.distinct)
-            columns = [sql.column(name) for name in dict.fromkeys([*rows.short(one.by), *names])]
+            columns = [exp.column(name) for name in dict.fromkeys([*rows.short(one.by), *names])]
             known = sql.conjunction(*map(sql.not_null, names))
             query = sql.select(columns, query, known).group_by(*columns, copy=False)
         return self._groups(one, values, rows, query) if one.by else sql.select(values, query)
@@ -285,13 +287,13 @@ class Renderer:
         """Return the sum of a term over rows. Squares fit 64 bits."""
         if one.value is None:
             return exp.Count(this=exp.Star())
-        own = sql.column(rows.names[one.value.column])
+        own = exp.column(rows.names[one.value.column])
         if one.power == 0:
             return exp.Count(this=own)
         steps = self._quantised(one.value, own)
         if one.power == 2:
             steps = sql.binary(exp.Mul, steps, steps.copy())
-        return sql.or_else(exp.Sum(this=self._dialect.wide(steps)), sql.number(0))
+        return sql.or_else(exp.Sum(this=self._dialect.wide(steps)), exp.Literal.number(0))
 
     def _groups(
         self,
@@ -304,7 +306,7 @@ class Renderer:
         """Aggregate first and join with the public keys then: a join of groups, not of rows."""
         by, short = rows.short(one.by), [f"n{place}" for place in range(len(values))]
         named = [exp.alias_(each, name) for each, name in zip(values, short, strict=True)]
-        groups = [sql.column(name) for name in (*by, *within)]
+        groups = [exp.column(name) for name in (*by, *within)]
         grouped = sql.select([*groups, *named], query).group_by(*groups, copy=False)
         keys = [f"k{place}" for place in range(len(by))]
         placed = [(*key, place) for place, key in enumerate(one.keys)]
@@ -323,15 +325,15 @@ class Renderer:
             if kind in (date, datetime):  # others cannot be handed out by drivers
                 for sign, end in ((">=", kind.min), ("<=", kind.max)):
                     ends = self._dialect.constant(end, kind)
-                    conditions.append(sql.known(sql.compare(sql.column(own), sign, ends)))
-        both = list(map(sql.column, dict.fromkeys([*rows.unit, *by])))
+                    conditions.append(sql.known(sql.compare(exp.column(own), sign, ends)))
+        both = list(map(exp.column, dict.fromkeys([*rows.unit, *by])))
         pairs = sql.select(both, rows.tree, sql.conjunction(*conditions))
-        number = sql.number(1)  # of keys of a unit that is one row
+        number = exp.Literal.number(1)  # of keys of a unit that is one row
         if rows.unit:
             pairs = pairs.group_by(*both, copy=False)
             number = sql.window(exp.Count(this=exp.Star()), rows.unit, [])
         of_unit = exp.alias_(number, "j")
-        columns = [*map(sql.column, by), sql.column("j")]
+        columns = [*map(exp.column, by), exp.column("j")]
         numbered = sql.select([*columns[:-1], of_unit], pairs)
         told = [  # drivers hand out timestamps differently, and all engines write the same text
             cast(own.copy(), str) if kind is datetime else own
@@ -359,7 +361,7 @@ class Renderer:
         tiny = SMALLEST / factor
         above = sql.compare(clamped, ">", constant(-tiny, float))
         small = sql.conjunction(above, sql.compare(clamped, "<", constant(tiny, float)))
-        return sql.case([(sql.is_null(own), exp.Null()), (small, sql.number(0))], steps)
+        return sql.case([(sql.is_null(own), exp.Null()), (small, exp.Literal.number(0))], steps)
 
 
 def _aliased(trees: Mapping[str, Any]) -> list[Any]:

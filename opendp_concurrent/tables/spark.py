@@ -102,28 +102,20 @@ class Spark(Engine):
             raise
         return found
 
-    def proposal(self, table: tuple[str, ...]) -> list[tuple[str, str]]:
-        """Return the columns of what could be scanned and their stored types, or raise."""
-        kind, *parts = self.reference(table)
-        if kind == "table":
-            return super().proposal(table)
-        found = self._of_files(parts)
-        try:
-            return list(self.columns(found.reference).items())
-        finally:
-            found.drop()
-
     def _of_files(self, paths: list[str]) -> Stored:
-        """Return a view of the files that are there now. Their folders are no columns."""
-        name, read = f"oc_{uuid4().hex}", self._session.read.option("recursiveFileLookup", "true")
+        """Return a view of the files that are there now."""
+        name = f"oc_{uuid4().hex}"
+        self._parquet(paths).createOrReplaceTempView(name)  # in our own session
+        return Stored(self, ("table", name), lambda: self._session.catalog.dropTempView(name))
+
+    def _parquet(self, paths: list[str]) -> Any:
+        """Return the rows of files. Their folders are no columns."""
         try:
             for path in paths:
                 self._session.catalog.refreshByPath(path)  # a session keeps the list of files
-            frame = read.parquet(*paths)
+            return self._session.read.option("recursiveFileLookup", "true").parquet(*paths)
         except Exception:
             raise _not_readable(", ".join(paths)) from None
-        frame.createOrReplaceTempView(name)  # in our own session
-        return Stored(self, ("table", name), lambda: self._session.catalog.dropTempView(name))
 
     def _check_rows(self, names: tuple[str, ...], schema: Schema) -> None:
         """Read each value once, or raise: files may hold other types, or be damaged."""
@@ -140,18 +132,22 @@ class Spark(Engine):
 
         Spark keeps the list of the files of a table in a session; it is read anew here.
         """
-        spelled = ".".join(map(_quoted, reference[1:]))
-        try:
-            self._session.catalog.refreshTable(spelled)
-            fields = self._session.table(spelled).schema.fields
-        except Exception:
-            raise _not_readable(spelled) from None
+        kind, *parts = reference
+        fields = (self._parquet if kind == "parquet" else self._table)(parts).schema.fields
         if any("${" in field.name for field in fields):  # Hadoop reads another column, or none
             raise InvalidValueError(
                 "table must have no column with ${ in its name, which Spark would replace by a "
                 "setting; rename it"
             )
         return {field.name: field.dataType.simpleString() for field in fields}
+
+    def _table(self, names: list[str]) -> Any:
+        spelled = ".".join(map(_quoted, names))
+        try:
+            self._session.catalog.refreshTable(spelled)
+            return self._session.table(spelled)
+        except Exception:
+            raise _not_readable(spelled) from None
 
     def beside(self, other: Engine) -> Engine | None:
         """Return this engine if the other one has its session."""
@@ -205,15 +201,7 @@ def _sent(value: Any) -> str:
     if type(value) is not list:
         text: str = value
         return text
-    return json.dumps([None if one is None else _spelled(one) for one in value])
-
-
-def _spelled(value: Any) -> str:
-    if type(value) is bool:
-        return "true" if value else "false"
-    if type(value) is float:
-        return repr(value).replace("inf", "Infinity")
-    return value.isoformat() if isinstance(value, date) else str(value)
+    return json.dumps([None if one is None else str(one) for one in value])
 
 
 def _is_parquet(path: str) -> bool:

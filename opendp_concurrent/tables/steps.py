@@ -362,12 +362,10 @@ def make_public_join(
     added = tuple((name, schemas.kind_of(one)) for name, one in types)
     keys, values = _public_rows(rows, names, [name for name, _ in types])
     kinds = [tables.schema.type_of(name) for name in names]
-    known = nodes.Values(schemas.row_of(kinds, rows=one) for one in keys)
+    known = tuple(schemas.row_of(kinds, rows=one) for one in keys)
     if isinstance(rows, Mapping) and len(set(known)) != len(known):
         raise InvalidValueError("rows must have distinct keys")
-    public = nodes.Values(
-        schemas.row_of([one for _, one in types], null=True, rows=one) for one in values
-    )
+    public = tuple(schemas.row_of([one for _, one in types], null=True, rows=one) for one in values)
     most = max([1, *Counter(known).values()])
     if most > 1 and not tables.schema.unit:  # nothing could tell the rows of a unit from others
         raise InvalidValueError(

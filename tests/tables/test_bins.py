@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import opendp_concurrent as oc
 from opendp_concurrent.tables import clauses as bins
 from opendp_concurrent.tables import dialects, render
-from opendp_concurrent.tables.plan import Bins, Scan, Values
+from opendp_concurrent.tables.plan import Bins, Scan
 from opendp_concurrent.tables.schema import Schema
 
 from .pipelines import VALUES, Data, public, values
@@ -45,7 +45,7 @@ def test_a_search_finds_the_bin(searching, draws):
     known = [one for one in scanned(rows, "person") if one["x"] is not None]
     expected = Counter(bisect_right(edges, one["x"]) for one in known)
     assert dict(table.ask(Bins("x", edges))) == expected
-    keys = Values([("b",), ("a",)])
+    keys = (("b",), ("a",))
     found = {row[:2]: row[2] for row in table.ask(Bins("x", edges, ("zone",), keys))}
     zones = {"b": 0, "a": 1}
     assert found == Counter(

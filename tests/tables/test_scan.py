@@ -177,12 +177,6 @@ def test_a_missing_unit_is_named_and_a_missing_schema_is_proposed(connection, ca
     assert capsys.readouterr().out == oc.tables.describe_schema(connection, "bills") + "\n"
 
 
-def test_a_collation_that_is_not_binary_is_refused(connection):
-    connection.execute("SET default_collation = 'nocase'")
-    with pytest.raises(InvalidValueError, match="by their bytes"):
-        notes(connection)
-
-
 def test_texts_of_a_column_with_a_collation_are_compared_by_their_bytes(connection):
     connection.execute("CREATE TABLE c (person TEXT COLLATE NOCASE, x TEXT COLLATE NOCASE)")
     connection.execute("INSERT INTO c VALUES ('a', 'x'), ('A', 'X'), ('a', 'X')")

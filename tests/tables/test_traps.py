@@ -132,7 +132,7 @@ def test_no_text_of_the_caller_is_in_a_statement(dialect):
     schema = schema_of({"person": str, "x": str}, "person")
     scan = nodes.Scan(("table", "t"), schema)
     known = typed.checked(schema, (col("x") == "needle") | col("x").is_in(["needle"]))
-    keys = nodes.Values([("needle",)])
+    keys = (("needle",),)
     text, parameters = render.statement(
         dialect, nodes.Where(scan, known), nodes.Sums((nodes.ROW,), ("x",), keys)
     )
