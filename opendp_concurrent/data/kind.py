@@ -240,7 +240,10 @@ class Own(Kind):
                 "the data must be an array without a mask, whose numbers would be counted; pass "
                 "data.filled(value), with a value that does not depend on the data"
             )
-        check_small(data.size)
+        if not data.size <= _MOST_NUMBERS:
+            raise errors.InvalidValueError(
+                f"the data must have at most 2**32 numbers, found {data.size}"
+            )
         rows = np.asarray(data).view()
         rows.setflags(write=False)
         return rows
@@ -252,12 +255,6 @@ class Own(Kind):
     def joined(self, parts: list[Any]) -> Any:
         """Return the entries of several mappings together."""
         return {key: one for part in parts for key, one in part.items()}
-
-
-def check_small(numbers: int) -> None:
-    """Raise if the data have more than 2^32 numbers."""
-    if not numbers <= _MOST_NUMBERS:
-        raise errors.InvalidValueError(f"the data must have at most 2**32 numbers, found {numbers}")
 
 
 register(Own(), last=True)  # tables are in a user's domain, too
@@ -314,7 +311,6 @@ _LIMITS = {
     "usize": "uint64",
 }
 DTYPES = {**_LIMITS, "f32": "float32", "f64": "float64", "bool": "bool"}  # of NumPy's arrays
-_MOST = 2**36  # more than a machine holds
 
 
 class _Elements(NamedTuple):
@@ -377,25 +373,12 @@ def as_rows(data: errors.Data, atom: str, allows_nan: Callable[[], bool]) -> Any
         return data
     masked = isinstance(data, np.ma.MaskedArray)  # OpenDP would read what the mask hides
     if isinstance(data, np.ndarray) and not masked and _atom_of_array(data) == atom:
-        if data.dtype.kind == "f" and _in_memory(data, lambda: np.isnan(data).any()):
+        if data.dtype.kind == "f" and np.isnan(data).any():
             _check_nan(data, allows_nan)
         return data
-    if not len(data) <= _MOST:
-        raise errors.InvalidValueError(f"data must have at most 2**36 rows, found {len(data)}")
-    rows = _in_memory(data, getattr(data, method))
+    rows = getattr(data, method)()
     _check(data, rows, atom, kind, allows_nan)
     return rows
-
-
-def _in_memory(data: errors.Data, read: Callable[[], Any]) -> Any:
-    """Return ``read()``, or raise if there is no memory for it: an array may repeat one value."""
-    try:
-        return read()
-    except MemoryError:
-        pass  # raised out here, since the error and its frames hold data
-    raise errors.InvalidValueError(
-        f"data ({_named(data)}) must fit in memory, found {len(data)} rows; pass fewer"
-    )
 
 
 def _check(
@@ -467,8 +450,7 @@ def _named(data: errors.Data) -> str:
 # The files that a Polars LazyFrame is scanned from, and tables that become LazyFrames.
 #
 # Polars is not imported here: without it nobody has a LazyFrame. Polars has no public list of a
-# plan's files. Its nodes tell them for CSV, Parquet and NDJSON, and its printed plan for the rest.
-# A file that neither shows is not seen.
+# plan's files. Its printed plan shows the first of each scan.
 
 _REFUSED = {"pandas": "from_pandas", "pyarrow": "from_arrow"}  # and how they are converted
 _SCANNED = re.compile(r" SCAN \[(.*?)(?:, \.\.\. \d+ other sources?)?\]$", re.MULTILINE)
@@ -564,31 +546,11 @@ def files_of(data: errors.Data) -> tuple[str, ...]:
     if pl is None or not isinstance(data, pl.LazyFrame):
         return ()
     try:
-        shown = {path for path in _printed(data) if Path(path).exists()}  # it may be cut wrongly
-        files = {path for path in _nodes(data) if "://" not in path} | shown
+        plan: str = data.explain(optimized=False)
     except FileNotFoundError:
         raise errors.DataSourceError from None
-    check_files(tuple(files))
-    return tuple(sorted(files))
-
-
-def _printed(frame: Any) -> list[str]:
-    plan: str = frame.explain(optimized=False)
-    return _SCANNED.findall(plan)
-
-
-def _nodes(frame: Any) -> list[str]:
-    """Return the paths in the nodes of the plan. It is not run."""
-    found: list[str] = []
-    with suppress(AttributeError, NotImplementedError):  # another version of Polars
-        plan = _native.native_frame(frame).visit()
-        left = [plan.get_node()]
-        while left:
-            plan.set_node(left.pop())
-            left += plan.get_inputs()
-            with suppress(NotImplementedError):  # a node that it cannot show
-                found += map(str, getattr(plan.view_current_node(), "paths", ()))
-    return found
+    printed = _SCANNED.findall(plan)  # a name may be cut wrongly, and is then no file
+    return tuple(sorted({path for path in printed if Path(path).exists()}))
 
 
 def is_frame(data: errors.Data) -> bool:

@@ -164,16 +164,3 @@ def test_the_domain_of_a_column_is_inferred_from_its_type(data, atom):
 def test_a_type_without_a_domain_is_refused():
     with pytest.raises(InvalidTypeError, match=r"^data \(pandas.Series of datetime64"):
         atom_of(pd.Series(pd.to_datetime(["2020-01-01"])))
-
-
-def test_what_does_not_fit_in_memory_is_refused(monkeypatch):
-    repeated = np.broadcast_to(np.int64(1), (2**36,))
-    with pytest.raises(InvalidValueError, match=r"^data \(numpy.ndarray\) must fit in memory"):
-        as_rows(repeated, "i32", lambda: True)
-
-    def none_left(array):
-        raise MemoryError
-
-    monkeypatch.setattr(np, "isnan", none_left)
-    with pytest.raises(InvalidValueError, match="must fit in memory, found 3 rows"):
-        as_rows(np.zeros(3), "f64", lambda: True)

@@ -4,7 +4,6 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.data import kind as frames
 from opendp_concurrent.data.kind import as_lazyframe, files_of
 from opendp_concurrent.errors import DataSourceError, InvalidTypeError
 
@@ -39,10 +38,11 @@ def test_a_scanned_file_is_found_in_each_plan(tmp_path, kind):
         assert files_of(plan) == (str(path),)
 
 
-def test_a_plan_that_cannot_be_read_has_the_files_that_are_printed(tmp_path, monkeypatch):
-    monkeypatch.setattr(frames, "_nodes", lambda frame: [])
-    path = tmp_path / "a.csv"
-    assert files_of(scanned(path)) == (str(path),)
+def test_of_several_files_the_first_is_found(tmp_path):
+    paths = [tmp_path / f"{number}.parquet" for number in range(5)]
+    for path in paths:
+        ROWS.write_parquet(path)
+    assert files_of(pl.scan_parquet(paths)) == (str(paths[0]),)
 
 
 def test_a_missing_file_is_an_error_when_the_data_are_opened(tmp_path):
