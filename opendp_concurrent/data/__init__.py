@@ -21,9 +21,7 @@ from .kind import (
     is_frame,
     kind_of,
     kind_of_data,
-    readable,
     register,
-    types_of,
     uncollected,
 )
 from .partition import (

@@ -316,30 +316,22 @@ def _disjoint(groups: Any) -> dict[Any, Any]:
     given = checks.mapping("keys to values", groups=groups)
     if not given:
         raise InvalidValueError("groups must have at least one key")
-    total, own = 0, {}
-    for key, values in given.items():
-        name = f"groups[{shown(key)}]"
+    owners: dict[Any, Any] = {}
+    for each, values in given.items():
+        key, name = checks.plain(each), f"groups[{shown(each)}]"
         if isinstance(values, (str, bytes)) or not isinstance(values, Collection):
             raise InvalidTypeError(
                 f"{name} must be a collection of values, found {type(values).__name__}"
             )
-        own[checks.plain(key)] = [
-            checks.plain(one) for one in checks.read("values", **{name: values})
-        ]
-        total += len(own[checks.plain(key)])
-    if total > _MOST_VALUES:
-        raise InvalidValueError(
-            f"groups has {total} values, which must be at most {_MOST_VALUES}; "
-            "pass a function to by_key instead"
-        )
-    owners: dict[Any, Any] = {}
-    for key, values in own.items():
-        for value in values:
-            checks.check_key(f"groups[{shown(key)}]", value)
-            if value in owners and owners[value] != key:
+        for value in map(checks.plain, checks.read("values", **{name: values})):
+            checks.check_key(name, value)
+            if owners.setdefault(value, key) != key:
                 raise InvalidValueError(
                     f"groups overlap: {shown(value)} is in both {shown(owners[value])} and "
                     f"{shown(key)}; leave it in one of them"
                 )
-            owners[value] = key
+        if len(owners) > _MOST_VALUES:
+            raise InvalidValueError(
+                f"groups has more than {_MOST_VALUES} values; pass a function to by_key instead"
+            )
     return owners

@@ -77,13 +77,11 @@ class Csv:
                 "',' or ';' or '\\t', and neither a quotation mark nor the end of a line"
             )
         nulls = checks.elements("texts", nulls=self.nulls)
-        names = () if self.header is None else checks.sequence("names", header=self.header)
+        header = None if self.header is None else checks.sequence("names", header=self.header)
         given = {
             "separator": separator,
             "decimal": _MARK(decimal=self.decimal),
-            "header": None
-            if self.header is None
-            else tuple(column_name(header=one) for one in names),
+            "header": header and tuple(column_name(header=one) for one in header),
             "nulls": tuple(checks.text(nulls=one) for one in nulls),
             "encoding": _ENCODING(encoding=self.encoding),
         }

@@ -250,13 +250,9 @@ class Spark(Dialect):
     def array(self, parameter: exp.Expression, kind: type) -> Any:
         """Return a parameter, a text of JSON, as an array of texts. What is no JSON is an error."""
         del kind  # rows() casts the elements, which cannot fail
-        mode = {"keys": ["mode"], "values": ["FAILFAST"]}
-        options = {
-            name: exp.Array(expressions=[exp.Literal.string(one) for one in texts])
-            for name, texts in mode.items()
-        }
-        arguments = [parameter, exp.Literal.string("ARRAY<STRING>"), exp.VarMap(**options)]
-        return exp.Anonymous(this="FROM_JSON", expressions=arguments)
+        kind_of_json, *mode = map(exp.Literal.string, ("ARRAY<STRING>", "mode", "FAILFAST"))
+        options = exp.Anonymous(this="MAP", expressions=mode)
+        return exp.Anonymous(this="FROM_JSON", expressions=[parameter, kind_of_json, options])
 
     def rows(self, arrays: Sequence[Any], names: Sequence[str], kinds: Sequence[type]) -> Any:
         """Return a query whose columns are the elements of arrays of one length."""

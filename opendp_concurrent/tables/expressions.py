@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from .. import _checks as checks
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidTypeError
 from .schema import Type, column_name
 
 MOST_VALUES = 1000  # of is_in, and of the bins of cut
@@ -84,8 +84,8 @@ class Expression:
 
     def is_in(self, values: Any) -> Expression:
         """Whether the value is one of at most 1,000 constants; for more, join with public rows."""
-        found = tuple(_constant(one, "values") for one in _few("constants", values=values))
-        return Expression("is_in", (self,), found)
+        found = checks.sequence("constants", values=values)
+        return Expression("is_in", (self,), tuple(_constant(one, "values") for one in found))
 
     # --- numbers -------------------------------------------------------------------------------
 
@@ -116,7 +116,8 @@ class Expression:
         :param labels: texts, one more than breaks; numbers if left out
         :param left_closed: whether a break belongs to the bin above it, and not below
         """
-        edges = tuple(_constant(one, "breaks") for one in _few("breaks", breaks=breaks))
+        found = checks.sequence("breaks", breaks=breaks)
+        edges = tuple(_constant(one, "breaks") for one in found)
         names = None if labels is None else tuple(checks.sequence("texts", labels=labels))
         closed = checks.flag(left_closed=left_closed)
         return Expression("cut", (self,), (edges, names, closed))
@@ -281,16 +282,6 @@ def _constant(value: Any, name: str = "the constant") -> Hashable:
             f"found {type(value).__name__}"
         )
     found: Hashable = checks.plain(value)
-    return found
-
-
-def _few(what: str, **argument: Any) -> list[Any]:
-    ((name, _),) = argument.items()
-    found = list(checks.sequence(what, **argument))
-    if len(found) > MOST_VALUES:
-        raise InvalidValueError(
-            f"{name} must be at most {MOST_VALUES}, found {len(found)}; use then_public_join"
-        )
     return found
 
 

@@ -54,6 +54,7 @@ class WithColumns:
 
     of: Relation
     columns: tuple[tuple[str, Node], ...]
+    schema: Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class PublicJoin:
     """Each pair of a row and a public row whose key it has in ``on``, with the columns of both.
 
     :ivar on: names of columns
-    :ivar added: names and types of the columns that the join adds
+    :ivar added: names of the columns that the join adds
     :ivar keys: values of ``on`` for each public row
     :ivar rows: values of the added columns for each public row; None is NULL
     :ivar how: ``"inner"``; or ``"left"``, which also has each row without a public one, with NULL
@@ -104,10 +105,11 @@ class PublicJoin:
 
     of: Relation
     on: tuple[str, ...]
-    added: tuple[tuple[str, type], ...]
+    added: tuple[str, ...]
     keys: Rows
     rows: Rows
-    how: str = "inner"
+    how: str
+    schema: Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ class PrivateJoin:
     on: tuple[str, ...]
     added: tuple[tuple[str, str], ...]
     how: str
+    schema: Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +165,6 @@ class PerUnit:
 Relation: TypeAlias = (
     Scan | Where | WithColumns | Select | Truncate | PublicJoin | PrivateJoin | PerUnit
 )
-
-
-def with_added(schema: Schema, other: Schema, added: tuple[tuple[str, str], ...]) -> Schema:
-    """Return a schema with columns of another one, under new names."""
-    return schema.with_columns({name: other.type_of(of) for name, of in added})
-
-
-def with_columns(schema: Schema, columns: tuple[tuple[str, Node], ...]) -> Schema:
-    """Return a schema with other columns; those of a known name stay in their places."""
-    return schema.with_columns({name: one.type for name, one in columns})
 
 
 def moving(relation: Relation) -> tuple[Scan, ...]:

@@ -17,16 +17,18 @@ from ..errors import InvalidTypeError, InvalidValueError
 from . import engine
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-_STORED = "c.relkind IN ('r', 'p') AND c.relpersistence <> 't'"
-_FOREIGN = """EXISTS (
+_STORED = """
+    c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND NOT row_security_active(c.oid)
+    AND NOT EXISTS (
         WITH RECURSIVE part AS (
             SELECT c.oid AS oid
             UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN part ON i.inhparent = part.oid
         )
         SELECT 1 FROM part JOIN pg_class AS p USING (oid) WHERE p.relkind = 'f'
-    )"""
+    )
+"""
 _TABLES = f"""
-    SELECT n.nspname, c.relname, row_security_active(c.oid), {_FOREIGN}
+    SELECT n.nspname, c.relname
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE c.relname = $1 AND {_STORED}
 """
@@ -47,7 +49,7 @@ _COLUMNS = f"""
     WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped
 """
 _READ = f"""
-    {_COLUMNS} AND {_STORED} AND NOT row_security_active(c.oid) AND NOT {_FOREIGN}
+    {_COLUMNS} AND {_STORED}
     AND EXISTS (SELECT 1 FROM pg_locks AS l WHERE l.relation = c.oid AND l.pid = pg_backend_pid())
 """  # the statement before has locked what it read: it is this table, and stays as it is
 
@@ -67,36 +69,27 @@ class PostgreSQL(engine.Engine):
     }
 
     def __init__(self, connection: Any) -> None:
-        login = {**connection.info.get_parameters(), "client_encoding": "UTF8"}
-        if connection.info.password:
-            login["password"] = connection.info.password
-        self._connections: Connections | Kept = Connections(login)
-
-    @classmethod
-    def _on(cls, connections: Connections | Kept) -> PostgreSQL:
-        made = cls.__new__(cls)
-        made._connections = connections
-        return made
+        if not isinstance(connection, Connections):
+            login = {**connection.info.get_parameters(), "client_encoding": "UTF8"}
+            if connection.info.password:
+                login["password"] = connection.info.password
+            connection = Connections(login)
+        self._connections = connection
 
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the schema and the name of a stored table, or raise."""
         rows = self.run(_TABLES, (table[-1],))
-        found = [row for row in rows if row[:2][-len(table) :] == table]
+        found = [row for row in rows if row[-len(table) :] == table]
         if len(found) != 1:
             raise InvalidValueError(
                 f"table ({engine.listed(table, '.')}) must be the name of one stored and "
                 "committed table, "
                 "spelled as it is stored, with its schema if there are several; found "
                 f"{len(found)} tables. A view is refused: it may call functions that are not "
-                "deterministic, or read rows of other units. So are temporary and foreign tables"
+                "deterministic, or read rows of other units. So are temporary tables, foreign "
+                "tables and parts, and tables with row security for this user"
             )
-        ((schema, name, secured, foreign),) = found
-        if secured or foreign:
-            raise InvalidValueError(
-                f"table ({engine.listed(table, '.')}) must have no row security for this user and "
-                "no foreign parts: these may call functions that are not deterministic"
-            )
-        return "table", schema, name
+        return ("table", *found[0])
 
     def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
         """Return the types of the columns, or raise."""
@@ -110,7 +103,7 @@ class PostgreSQL(engine.Engine):
 
     def beside(self, other: engine.Engine) -> engine.Engine | None:
         """Return this engine if the other one has its login, and no connection of its own."""
-        if not isinstance(other, PostgreSQL) or isinstance(other._connections, Kept):
+        if not isinstance(other, PostgreSQL) or other._connections.only is not None:
             return None
         return self if self._connections.login == other._connections.login else None
 
@@ -139,7 +132,7 @@ class PostgreSQL(engine.Engine):
         """
         name = f"oc_{uuid4().hex}"
         create, reference = f'CREATE TEMPORARY TABLE "{name}" AS {text}', ("table", "pg_temp", name)
-        if isinstance(self._connections, Kept):
+        if self._connections.only is not None:
             self.run(create, parameters)
             return engine.Stored(self, reference, fixed=True)
         connection = self._connections.open()
@@ -153,7 +146,7 @@ class PostgreSQL(engine.Engine):
             connection.close()
             raise
         return engine.Stored(
-            self._on(Kept(connection, self._connections.login)), reference, fixed=True
+            PostgreSQL(Connections(self._connections.login, connection)), reference, fixed=True
         )
 
 
@@ -196,7 +189,6 @@ SETTINGS = {
     "TimeZone": "UTC",
     "row_security": "off",  # a policy that would hide rows is an error
     "default_transaction_isolation": "read committed",  # no error because others write
-    "default_transaction_deferrable": "off",
     "idle_in_transaction_session_timeout": "0",
     "idle_session_timeout": "0",
     "transaction_timeout": "0",
@@ -214,10 +206,12 @@ class Connections:
     """As many connections as statements run at once. Each statement is a transaction, unless told.
 
     :param login: where to connect to, which may have a password
+    :param only: the connection that has temporary tables, for one statement at a time
     """
 
-    def __init__(self, login: dict[str, Any]) -> None:
-        self.login, self._idle = login, deque[Any]()
+    def __init__(self, login: dict[str, Any], only: Any = None) -> None:
+        self.login, self.only, self._turn = login, only, Lock()
+        self._idle = deque[Any]([] if only is None else [only])
         self.close = finalize(self, _close, self._idle, os.getpid())
 
     def open(self) -> Any:
@@ -235,7 +229,14 @@ class Connections:
 
     @contextmanager
     def one(self) -> Iterator[Any]:
-        """Take a connection of psycopg; it is closed if something goes wrong on it."""
+        """Take a connection of psycopg; it is closed if something goes wrong on it.
+
+        If there is only one, a statement that fails leaves its tables as they are.
+        """
+        if self.only is not None:
+            with self._turn:
+                yield self.only
+            return
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -246,20 +247,6 @@ class Connections:
             connection.close()
             raise
         self._idle.append(connection)
-
-
-class Kept:
-    """One connection that has temporary tables, for one statement at a time."""
-
-    def __init__(self, connection: Any, login: dict[str, Any]) -> None:
-        self._connection, self._turn, self.login = connection, Lock(), login
-        finalize(self, _close, deque([connection]), os.getpid())
-
-    @contextmanager
-    def one(self) -> Iterator[Any]:
-        """Wait for the connection. A statement that fails leaves the tables as they are."""
-        with self._turn:
-            yield self._connection
 
 
 def _close(idle: deque[Any], process: int) -> None:

@@ -143,8 +143,7 @@ class Renderer:
         named = [exp.alias_(values.value(one), fresh[name]) for name, one in relation.columns]
         kept = [exp.column(short) for name, short in of.names.items() if name not in fresh]
         tree = sql.select([*kept, *named], values.query(of.tree))
-        after = nodes.with_columns(of.schema, relation.columns)
-        return Query(tree, {**of.names, **fresh}, after)
+        return Query(tree, {**of.names, **fresh}, relation.schema)
 
     def _truncate(self, relation: nodes.Truncate, of: Query) -> Any:
         by, first, unit = of.short(relation.by), of.short(relation.order_by), of.unit
@@ -178,13 +177,12 @@ class Renderer:
 
     def _join(self, relation: nodes.PublicJoin, of: Query) -> Query:
         keys = [f"k{place}" for place in range(len(relation.on))]
-        added = {name: f"v{place}" for place, (name, _) in enumerate(relation.added)}
+        added = {name: f"v{place}" for place, name in enumerate(relation.added)}
         rows = [(*key, *row) for key, row in zip(relation.keys, relation.rows, strict=True)]
-        kinds = [*of.kinds(relation.on), *(kind for _, kind in relation.added)]
+        kinds = [relation.schema.kind(name) for name in (*relation.on, *relation.added)]
         public = self._public(rows, [*keys, *added.values()], kinds)
-        after = of.schema.with_columns(dict(relation.added))
         matches = sql.equal(of.short(relation.on), keys)
-        return self._paired(of, public, added, after, matches, relation.how)
+        return self._paired(of, public, added, relation.schema, matches, relation.how)
 
     def _private_join(self, relation: nodes.PrivateJoin, of: Query) -> Query:
         partners = self._relation(relation.other)
@@ -195,8 +193,7 @@ class Renderer:
         matches = sql.equal([*of.unit, *of.short(relation.on)], keys)
         added = {name: partners.names[one] for name, one in relation.added}
         kind = "left" if relation.how in ("left", "anti") else "inner"
-        after = nodes.with_added(of.schema, partners.schema, relation.added)
-        joined = self._paired(of, other, added, after, matches, kind)
+        joined = self._paired(of, other, added, relation.schema, matches, kind)
         if relation.how == "anti":
             joined.tree.where(sql.is_null(exp.column(keys[0], "k")), copy=False)
         return joined
@@ -235,7 +232,7 @@ class Renderer:
         added: dict[str, str],
         after: Schema,
         matches: Any,
-        kind: str = "inner",
+        kind: str,
     ) -> Query:
         """Return a join of two queries, with some columns of the other one under fresh names."""
         fresh = of.fresh(added)

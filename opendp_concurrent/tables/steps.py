@@ -141,9 +141,9 @@ def make_with_columns(
                 f"columns must not redefine {name!r}: it tells units apart, or the groups of a "
                 "unit that are bounded; give the column another name"
             )
-    after = nodes.with_columns(schema, tuple(found))
+    after = schema.with_columns({name: one.type for name, one in found})
     schemas.check_distinct("columns", after.names)
-    return step(tables, tables.on(after), lambda of: nodes.WithColumns(of, tuple(found)))
+    return step(tables, tables.on(after), lambda of: nodes.WithColumns(of, tuple(found), after))
 
 
 @constructor
@@ -359,8 +359,8 @@ def make_public_join(
     if not types:
         raise InvalidValueError("schema must have at least one column to add; use make_where")
     schemas.check_distinct("schema", (*tables.schema.names, *(name for name, _ in types)))
-    added = tuple((name, schemas.kind_of(one)) for name, one in types)
-    keys, values = _public_rows(rows, names, [name for name, _ in types])
+    added = tuple(name for name, _ in types)
+    keys, values = _public_rows(rows, names, added)
     kinds = [tables.schema.type_of(name) for name in names]
     known = tuple(schemas.row_of(kinds, rows=one) for one in keys)
     if isinstance(rows, Mapping) and len(set(known)) != len(known):
@@ -372,8 +372,12 @@ def make_public_join(
             f"rows have {most} partners for a key, and must have one: each row of the table is a "
             "unit, which has to stay one row; for several, scan with the column of a unit"
         )
-    after = tables.times(tables.schema.with_columns(dict(types)), most)
-    return step(tables, after, lambda of: nodes.PublicJoin(of, names, added, known, public, how))
+    joined = tables.schema.with_columns(dict(types))
+
+    def node(of: nodes.Relation) -> nodes.Relation:
+        return nodes.PublicJoin(of, names, added, known, public, how, joined)
+
+    return step(tables, tables.times(joined, most), node)
 
 
 def _public_rows(rows: Any, on: Sequence[str], added: Sequence[str]) -> tuple[Any, Any]:
@@ -463,13 +467,13 @@ def make_private_join(
         raise InvalidTypeError(f"columns must be left out, since a join by {how!r} adds none")
     added = _renamed(other.schema, columns, both) if whole else ()
     schemas.check_distinct("columns", (*schema.names, *(name for name, _ in added)))
-    after = nodes.with_added(schema, other.schema, added)
+    after = schema.with_columns({new: other.schema.type_of(of) for new, of in added})
     # without a partner, a row stays one
     most = None if other.rows is None else max(1, other.contribution(frozenset(both)).linf)
     output = tables.times(after, most if whole else 1)
 
     def node(of: nodes.Relation, partners: nodes.Relation) -> nodes.Relation:
-        return nodes.PrivateJoin(of, partners, both, added, how)
+        return nodes.PrivateJoin(of, partners, both, added, how, after)
 
     return _made(tables, output, lambda known: known.joined(name, node, output))
 

@@ -313,7 +313,8 @@ class _Checker:
         found = checks.elements("values", **{self._name: values})
         if len(found) > MOST_VALUES + 1:
             raise InvalidValueError(
-                f"{self._name} must have at most {MOST_VALUES} values in a place"
+                f"{self._name} must have at most {MOST_VALUES} values in a place, found "
+                f"{len(found)}; use then_public_join"
             )
         return tuple(schemas.value_of(kind, **{self._name: each}) for each in found)
 

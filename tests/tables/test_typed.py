@@ -11,7 +11,6 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.tables.clauses import Values
 from opendp_concurrent.tables.dialects import DIALECTS, exp
-from opendp_concurrent.tables.plan import WithColumns
 from opendp_concurrent.tables.schema import schema_of
 from opendp_concurrent.tables.typed import checked_value
 
@@ -48,12 +47,14 @@ def hostile():
     return Data(SCHEMA, "u", rows)
 
 
+def query(table, columns):
+    """The statement of a table with more columns, and its parameters."""
+    return table.engine().query((table.space >> oc.t.then_with_columns(columns))(table).relation)
+
+
 def values(table, columns):
     """The values of columns that are added, row by row."""
-    schema = table.tables.schema
-    nodes = tuple((name, checked_value(schema, one, name)) for name, one in columns.items())
-    text, parameters = table.engine().query(WithColumns(table.relation, nodes))
-    found = table.engine().run(text, parameters)
+    found = table.engine().run(*query(table, columns))
     return {row[0]: list(row[len(SCHEMA) :]) for row in found}
 
 
@@ -198,9 +199,7 @@ def test_the_text_and_the_time_grow_with_the_expression(engine):
     for _ in range(15):
         speed = speed / col("g").clip(0.5, 2.0) * 1.5
     assert len(values(table, {"speed": speed})) == ROWS
-    nodes = (("x", checked_value(table.tables.schema, speed, "x")),)
-    text, _ = table.engine().query(WithColumns(table.relation, nodes))
-    assert len(text) < 50_000
+    assert len(query(table, {"speed": speed})[0]) < 50_000
 
 
 @pytest.mark.parametrize("name", ["duckdb", "postgres"])
@@ -212,11 +211,7 @@ def test_the_parts_of_each_day_are_those_of_python(name, request):
     table = request.getfixturevalue(f"on_{name}").load(Data({"u": int, "d": date}, "u", rows))
     parts = ("year", "month", "day", "week", "weekday")
     columns = {part: getattr(col("d").dt, part)() for part in parts}
-    nodes = tuple(
-        (part, checked_value(table.tables.schema, one, part)) for part, one in columns.items()
-    )
-    text, parameters = table.engine().query(WithColumns(table.relation, nodes))
-    for _, day, *found in table.engine().run(text, parameters):
+    for _, day, *found in table.engine().run(*query(table, columns)):
         assert found == [reference.PARTS[part](day) for part in parts]
 
 
@@ -235,10 +230,7 @@ def test_what_is_beyond_the_years_1_to_9999_has_no_parts_and_no_casts(name, requ
     table = oc.tables.scan(found.connection, "far", schema, "u")
     columns = [col("d").dt.year(), col("t").dt.week(), col("t").dt.hour(), col("d").cast(str)]
     columns += [col("d").cast(datetime), col("t").dt.date(), (col("d") == date.max).cast(int)]
-    nodes = tuple(
-        (f"x{at}", checked_value(table.tables.schema, one, "x")) for at, one in enumerate(columns)
-    )
-    text, parameters = table.engine().query(WithColumns(table.relation, nodes))
+    text, parameters = query(table, {f"x{at}": one for at, one in enumerate(columns)})
     names = ", ".join(f'"x{at}"' for at in range(len(columns)))
     rows = table.engine().run(f"SELECT {names} FROM ({text}) AS t", parameters)
     assert rows == [(None,) * (len(columns) - 1) + (0,)] * len(rows)
