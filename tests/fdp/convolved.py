@@ -114,11 +114,7 @@ def kinks(noises):
         return [mpf(noise), -mpf(noise)]
     if noise[0] == "normal":
         return [side * noise[1] * x for x in (1, 6, 30) for side in (-1, 1)]
-    if noise[0] == "cut":
-        _, kind, shift, bound = noise
-        a, r = mpf(shift), mpf(bound)
-        top = min(a, 2 * r - a) if kind == "laplace" else a * (r - a / 2)
-        return [top, -top]
+
     kind, size, rate, unit = noise
     m, q, sign = mpf(size), mpf(rate), -1 if unit == "added" else 1
     steps = (-1, 1) if kind == "laplace" else (-12, -6, -3, 0, 3, 6, 12)

@@ -1,6 +1,5 @@
 """The accountant beside those of dp-accounting: its own tests of the interface, and values."""
 
-import math
 import pickle
 import unittest
 
@@ -13,8 +12,6 @@ dp_accounting = pytest.importorskip("dp_accounting")
 
 from dp_accounting import dp_event as e  # noqa: E402
 from dp_accounting import privacy_accountant  # noqa: E402
-from dp_accounting.pld import PLDAccountant  # noqa: E402
-from dp_accounting.rdp import RdpAccountant  # noqa: E402
 
 Accountant = oc.fdp.Accountant
 RELATIONS = [*privacy_accountant.NeighboringRelation]
@@ -59,14 +56,6 @@ def test_it_adds_up_as_one_event_does():
     assert accountant.get_delta(1.0) == accountant.session.delta(1.0)
     lower, upper = accountant.session.epsilon_bounds(1e-5)
     assert lower <= accountant.get_epsilon(1e-5) == upper < 1.873
-
-
-def test_zcdp_events_of_several_calls_are_added_up():
-    apart = Accountant()
-    for _ in range(3):
-        apart.compose(e.ZCDpEvent(0.01))
-    found, once = apart.session, oc.fdp.from_dp_event(e.ZCDpEvent(0.03))
-    assert found.epsilon(1e-6) == pytest.approx(once.epsilon(1e-6), rel=1e-12)
 
 
 def test_it_is_an_accountant_of_dp_accounting():
@@ -118,24 +107,6 @@ def test_too_many_events_over_several_calls_are_refused():
     assert accountant.get_epsilon(1.0) == 0.0
 
 
-def test_nothing_is_private_after_a_release_of_the_data():
-    accountant = Accountant().compose(STEP).compose(e.GaussianDpEvent(0))
-    for delta in (0.0, 0.5, 1.0):
-        assert accountant.get_epsilon(delta) == math.inf
-    assert accountant.get_delta(math.inf) == 1.0
-
-
-def test_published_values_of_dp_accounting_hold():
-    """What its tests call exact or expected, to the digits that they test."""
-    gaussian = Accountant().compose(e.GaussianDpEvent(math.sqrt(3)), 3)
-    assert gaussian.get_delta(1.0) == pytest.approx(0.126936, abs=1e-6)
-    sampled = e.PoissonSampledDpEvent(0.2, e.GaussianDpEvent(0.5))
-    low, high = Accountant().compose(sampled, 3).session.delta_bounds(1.0)
-    assert low - 1e-5 <= 0.15594 <= high + 1e-5
-    assert high <= 1.01 * low
-    assert Accountant().compose(e.GaussianDpEvent(4.530877117)).get_epsilon(1e-6) < 1.0
-
-
 def test_without_dp_accounting_the_error_names_the_extra(monkeypatch):
     import sys
 
@@ -148,12 +119,3 @@ def test_without_dp_accounting_the_error_names_the_extra(monkeypatch):
     ):
         with pytest.raises(ImportError, match=r"install opendp-concurrent\[events\]"):
             call()
-
-
-def test_all_three_accountants_agree_on_steps():
-    ours = Accountant().compose(STEP, 1000)
-    pld = PLDAccountant(value_discretization_interval=1e-3).compose(STEP, 1000)
-    rdp = RdpAccountant().compose(STEP, 1000)
-    assert ours.session.epsilon_bounds(1e-5).lower <= pld.get_epsilon(1e-5) + 1e-6
-    assert pld.get_epsilon(1e-5) <= ours.get_epsilon(1e-5) + 0.02
-    assert ours.get_epsilon(1e-5) <= rdp.get_epsilon(1e-5) <= 1.5 * ours.get_epsilon(1e-5)

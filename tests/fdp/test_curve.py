@@ -7,8 +7,6 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mpmath import mpf
 
 from opendp_concurrent.fdp import inversion as contour
@@ -70,11 +68,6 @@ def test_approximate_has_a_closed_form(epsilon, delta, alpha):
         assert bounds.width <= 1e-13
 
 
-def test_printed_values():
-    assert T.gaussian(1.0).beta(0.05) == pytest.approx(0.7404889772, abs=1e-9)
-    assert T.gaussian(1.0).beta(0.5) == pytest.approx(0.1586552539, abs=1e-9)
-
-
 @pytest.mark.parametrize(
     "f",
     [
@@ -101,17 +94,6 @@ def test_beta_and_delta_are_dual(f):
         assert 0.0 <= beta.lower <= beta.upper <= 1.0 - alpha + 1e-15
         for epsilon in (-0.5, 0.0, 0.8):
             assert 1 - f.delta(epsilon) - math.exp(epsilon) * alpha <= beta.upper + 1e-15
-
-
-@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
-@settings(max_examples=20)
-def test_the_curve_falls_and_is_convex(one, two):
-    f = T.finite((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)).compose(T.pure(0.4))
-    low, high = min(one, two), max(one, two)
-    a, b = f.beta_bounds(low), f.beta_bounds(high)
-    assert b.lower <= a.upper
-    middle = f.beta_bounds((low + high) / 2)
-    assert middle.lower <= (a.upper + b.upper) / 2 + 1e-15
 
 
 @pytest.mark.parametrize("f", [T.pure(1.0), T.gaussian(1.0), T.laplace(1.0), T.worst()])

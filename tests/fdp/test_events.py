@@ -87,7 +87,9 @@ def sizes(session: Session) -> dict[tuple, float]:
     return found | {("gaussian",): round(product.mu, 9)}
 
 
-def check_round_trip(event: e.DpEvent) -> None:
+@pytest.mark.parametrize("seed", [*range(12), *slow(range(12, 60))])
+def test_a_random_tree_comes_back(seed):
+    event = random_tree(np.random.default_rng(seed), OF_PLD, depth=3)
     session = oc.fdp.from_dp_event(event)
     written = oc.fdp.to_dp_event(session)
     again = oc.fdp.from_dp_event(written)
@@ -102,12 +104,7 @@ def check_round_trip(event: e.DpEvent) -> None:
     assert sizes(oc.fdp.from_dp_event(third)) == sizes(session)
 
 
-@pytest.mark.parametrize("seed", [*range(20), *slow(range(20, 60))])
-def test_a_random_tree_comes_back(seed):
-    check_round_trip(random_tree(np.random.default_rng(seed), OF_PLD, depth=3))
-
-
-@pytest.mark.parametrize("seed", [*range(20), *slow(range(20, 60))])
+@pytest.mark.parametrize("seed", [*range(12), *slow(range(12, 60))])
 def test_a_random_tree_is_the_sum_of_its_leaves(seed):
     event = random_tree(np.random.default_rng(seed), EVERY, depth=3)
     rho = math.fsum(n * one.rho for one, n in listed(event) if isinstance(one, e.ZCDpEvent))
@@ -125,7 +122,11 @@ def test_a_random_tree_is_the_sum_of_its_leaves(seed):
 # --- beside dp-accounting ----------------------------------------------------------------------
 
 
-def check_against_pld(seed: int, interval: float) -> None:
+@pytest.mark.parametrize(
+    ("seed", "interval"),
+    [*((seed, 1e-2) for seed in range(6)), *slow((seed, 1e-3) for seed in range(200))],
+)
+def test_the_pld_accountant_agrees_within_its_grid(seed, interval):
     draw = np.random.default_rng([1, seed])
     event, delta = random_tree(draw, OF_PLD), 10.0 ** -draw.integers(2, 9)
     theirs = PLDAccountant(value_discretization_interval=interval).compose(event)
@@ -137,7 +138,8 @@ def check_against_pld(seed: int, interval: float) -> None:
     assert found <= session.epsilon(delta * (1 - TAILS) - 1e-13) + mechanisms * interval + 1e-9
 
 
-def check_against_rdp(seed: int) -> None:
+@pytest.mark.parametrize("seed", [*range(6), *slow(range(6, 200))])
+def test_the_rdp_accountant_is_above(seed):
     draw = np.random.default_rng([2, seed])
     event, delta = random_tree(draw, OF_RDP), 10.0 ** -draw.integers(2, 9)
     theirs = RdpAccountant().compose(event).get_epsilon(delta)
@@ -145,28 +147,6 @@ def check_against_rdp(seed: int) -> None:
         assert oc.fdp.from_dp_event(event).epsilon(delta) <= theirs * 1.01 + 1e-3, (event, delta)
     else:
         assert oc.fdp.from_dp_event(event).epsilon_bounds(delta).lower <= theirs, (event, delta)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_pld_accountant_agrees_within_its_grid(seed):
-    check_against_pld(seed, 1e-2)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_rdp_accountant_is_above(seed):
-    check_against_rdp(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(200))
-def test_the_pld_accountant_agrees_within_its_grid_at_length(seed):
-    check_against_pld(seed, 1e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(200))
-def test_the_rdp_accountant_is_above_at_length(seed):
-    check_against_rdp(seed)
 
 
 # --- what has no event -------------------------------------------------------------------------

@@ -5,12 +5,10 @@ closed form, in 400 digits and more; nothing here asks the code that is tested. 
 infinite masses, losses of 0, masses and losses at the ends of the doubles.
 """
 
-import ast
 import inspect
 import sys
 from itertools import product as pairs_of
 from math import exp, inf, nextafter
-from pathlib import Path
 from typing import get_args
 
 import mpmath as mp
@@ -31,6 +29,7 @@ from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.laplace import Laplace
 from opendp_concurrent.fdp.subsampled import Factor, Subsampled
 
+from ..some import slow
 from . import conftest as closed
 from . import convolved
 from .conftest import rounded_up
@@ -140,10 +139,6 @@ def _is_sampled(noise):
     return isinstance(noise, tuple)
 
 
-def _is_cut(noise):
-    return _is_sampled(noise) and noise[0] == "cut"
-
-
 def _kinds(mu2, noises):
     """Noise that has a closed profile together; of two kinds, there is an integral."""
     plain = [one for one in noises if not _is_sampled(one)]
@@ -156,7 +151,7 @@ def _kinds(mu2, noises):
 
 
 def _turned(noise):
-    if not _is_sampled(noise) or _is_cut(noise):
+    if not _is_sampled(noise):
         return noise
     return (*noise[:3], "added" if noise[3] == "removed" else "removed")
 
@@ -164,10 +159,6 @@ def _turned(noise):
 def _largest(noise):
     if not _is_sampled(noise):
         return mpf(noise)
-    if _is_cut(noise):
-        _, kind, shift, bound = noise
-        reach = 2 * mpf(bound) - shift
-        return min(mpf(shift), reach) if kind == "laplace" else shift * reach / 2
     kind, size, rate, unit = noise
     if unit == "added":
         return -mp.log(1 - mpf(rate))
@@ -191,7 +182,7 @@ def _delta(part, e):
 
 def _length(kind):
     """Of the interval on which a kind of noise is integrated; two numbers are not."""
-    names = "cut", "laplace", "gaussian", "normal"
+    names = "laplace", "gaussian", "normal"
     first = kind[0]
     return 9 if len(kind) == 2 else 1 + names.index(first[0]) if _is_sampled(first) else 0
 
@@ -527,7 +518,7 @@ def law_of(tree):
     if name == "symmetrised":
         law = law_of(arguments[0])
         if all(not n and m for _, _, m, n in law.parts) or not law.is_listed:
-            fits(_is_symmetric(arguments[0]))
+            fits(arguments[0][0] in ("gaussian", "laplace", "pure", "identity"))
             return law
         return law_of_symmetrised(law)
     if name == "group":
@@ -537,21 +528,9 @@ def law_of(tree):
         fits(len(law.parts) == 1)
         ((_, pairs, mu2, noises),) = law.parts
         fits(len(pairs) == 1 and pairs[0] == (1, 1) and len(noises) + bool(mu2) == 1)
-        if noises and _is_cut(noises[0]):
-            _, kind, shift, bound = noises[0]
-            return Law.of(noises=[("cut", kind, rounded_up(mpf(shift) * size), bound)])
         fits(not any(map(_is_sampled, noises)))
         return Law.of(mu2=mu2 * size**2, noises=[rounded_up(mpf(one) * size) for one in noises])
     return FAMILIES[name][1](*arguments[0])
-
-
-def _is_symmetric(tree):
-    return tree[0] in (
-        "gaussian",
-        "laplace",
-        "pure",
-        "identity",
-    )
 
 
 def nodes(tree):
@@ -786,10 +765,7 @@ SINGLE = [
 ]
 
 
-BOTH = ["outcomes", "inversion"]
-BY_OUTCOMES = pytest.mark.parametrize(
-    "asked", ["outcomes", pytest.param("inversion", marks=pytest.mark.slow)], indirect=True
-)
+BY_OUTCOMES = pytest.mark.parametrize("asked", ["outcomes", *slow(["inversion"])], indirect=True)
 
 
 def drawn_through(check, *arguments):
@@ -856,7 +832,7 @@ def test_every_product_of_two_is_bracketed(asked, all_laws):
 
 @pytest.mark.parametrize(
     ("asked", "step"),
-    [("outcomes", 4), *(pytest.param(one, 1, marks=pytest.mark.slow) for one in BOTH)],
+    [("outcomes", 4), *slow([("outcomes", 1), ("inversion", 1)])],
     indirect=["asked"],
 )
 def test_no_order_between_two_is_claimed_that_is_false(asked, step):
@@ -875,30 +851,18 @@ def test_no_order_between_two_is_claimed_that_is_false(asked, step):
                         assert at_most(small, large + beyond), (one, other, epsilon, small, large)
 
 
-@given(trees)
-@settings(QUICK, max_examples=15)
-def test_brackets_contain_what_is_exact(asked, tree):
-    bracket(tree, asked)
+LENGTHS = pytest.mark.parametrize("examples", [15, *slow([2000])])
 
 
-@given(trees, trees)
-@settings(QUICK, max_examples=15)
-def test_an_order_that_is_claimed_is_true(asked, one, other):
-    claim(one, other, asked)
+@LENGTHS
+def test_brackets_contain_what_is_exact(asked, examples):
+    settings(QUICK, max_examples=examples)(given(trees)(lambda tree: bracket(tree, asked)))()
 
 
-@pytest.mark.slow
-@given(trees)
-@settings(QUICK, max_examples=2500)
-def test_brackets_contain_what_is_exact_at_length(asked, tree):
-    bracket(tree, asked)
-
-
-@pytest.mark.slow
-@given(trees, trees)
-@settings(QUICK, max_examples=2000)
-def test_an_order_that_is_claimed_is_true_at_length(asked, one, other):
-    claim(one, other, asked)
+@LENGTHS
+def test_an_order_that_is_claimed_is_true(asked, examples):
+    held = given(trees, trees)(lambda one, other: claim(one, other, asked))
+    settings(QUICK, max_examples=examples)(held)()
 
 
 def test_no_family_and_no_way_to_combine_escapes():
@@ -923,32 +887,6 @@ def test_no_kind_of_factor_escapes():
         if inspect.isclass(one) and hasattr(one, "log_mgf") and hasattr(one, "swapped")
     }
     assert kinds == set(get_args(Factor)) == {Finite, Gaussian, Laplace, Subsampled}
-
-
-# why each ends; searches over doubles are counted, with a constant of their module
-LOOPS = {
-    ("atoms", "_scaled"): "each step takes at least one outcome",
-    ("calibration", "_search"): "factors within bounds, then halves a ratio in each third step",
-    ("curve", "_searched"): "each step goes down one cell of at most _SCAN",
-    ("order", "_last"): "doubles a step up to MOST, then halves the distance of two integers",
-    ("concentrated", "profile_to_tradeoff"): "each step doubles or divides a number within bounds",
-    ("reading", "session"): "each step halves a list",
-    ("sandwich", "_multiplied"): "each step makes one of two",
-    ("vertices", "_hull"): "each step drops a point",
-}
-
-
-def test_every_loop_without_a_count_is_known_to_end():
-    folder = Path(inspect.getfile(product)).parent
-    found = {
-        (file.stem, function.name)
-        for file in folder.glob("*.py")
-        for function in ast.walk(ast.parse(file.read_text()))
-        if isinstance(function, ast.FunctionDef)
-        for inner in ast.walk(function)
-        if isinstance(inner, ast.While)
-    }
-    assert found == set(LOOPS)
 
 
 HOSTILE = [5e-324, 1e-300, 1e-17, 0.3, 1 - 2**-53, 40.0, 1e3, 1e7, 1e16, 1e149, 1e200, 1e308]
@@ -980,23 +918,6 @@ def test_hostile_functions_answer_in_few_steps(value, monkeypatch):
         assert asked(f.__le__, T.pure(1.0)) in (True, False)
         assert asked(T.pure(1.0).__le__, f) in (True, False)
         assert asked(lambda one: one.gaussian_bound, f) >= 0.0
-
-
-@pytest.mark.parametrize(
-    "value", [1e-17, *(pytest.param(one, marks=pytest.mark.slow) for one in (5e-324, 40.0))]
-)
-def test_hostile_curves_answer_in_few_steps(value, monkeypatch):
-    monkeypatch.setattr(contour, "MOST_NODES", 2**12)  # for speed
-    asked = Steps(monkeypatch)
-    for f in (T.pure(value), T.gaussian(value), T.laplace(value).compose(T.gaussian(value))):
-        far = (5e-324, 1e-300, 1 - 2**-53) if f.product.is_exact else ()
-        for alpha in (0.0, *far, 1e-17, 0.5, 1.0):
-            low, high = asked(f.beta_bounds, alpha)
-            assert 0.0 <= low <= high <= 1.0
-        T.gaussian(value).residual(f)
-        f.units(T.gaussian(value))
-        if f.product.is_exact:
-            f.admits(T.pure(value))
 
 
 @pytest.mark.parametrize(

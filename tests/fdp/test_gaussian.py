@@ -5,12 +5,10 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mpmath import mpf
 
 from opendp_concurrent.fdp.function import TradeoffFunction as T
-from opendp_concurrent.fdp.gaussian import Gaussian, Theta, gaussian_profile
+from opendp_concurrent.fdp.gaussian import Gaussian, Theta
 
 MUS = [1e-12, 1e-6, 1e-3, 0.1, 0.5, 1.0, 2.0, 5.0, 30.0]
 
@@ -21,42 +19,11 @@ def test_bounds_contain_the_exact_value(mu, sigmas, contains):
     contains([("gaussian", (mu,), 1)], [mu * (sigmas + mu / 2), mu * (sigmas - mu / 2)])
 
 
-@given(st.floats(1e-3, 10.0), st.floats(-20.0, 60.0), st.floats(1e-12, 0.9))
-@settings(max_examples=12)
-def test_bounds_contain_the_exact_value_anywhere(contains, mu, epsilon, delta):
-    contains([("gaussian", (mu,), 1)], [epsilon], [delta])
-
-
 @pytest.mark.parametrize("mu", [1e-6, 0.1, 1.0, 5.0])
 @pytest.mark.parametrize("delta", [1e-300, 1e-100, 1e-30, 1e-6, 0.01, 0.3])
 def test_epsilon_lies_between_its_bounds_and_they_are_close(mu, delta, contains):
     found = contains([("gaussian", (mu,), 1)], [], [delta]).epsilon_bounds(delta)
     assert found.width <= 1e-6 * found.upper
-
-
-def test_printed_values():
-    for mu, epsilon, delta in (
-        (1.0, 1.0, 0.1269367375),
-        (0.5, 1.0, 0.0068295950),
-        (2.0, 3.0, 0.1838130765),
-    ):
-        assert T.gaussian(mu).delta(epsilon) == pytest.approx(delta, abs=1e-10)
-    assert T.gaussian(1.0).epsilon(1e-6) == pytest.approx(4.8865541175, abs=1e-9)
-    assert T.gaussian(1.0).epsilon(1e-5) == pytest.approx(4.3771780957, abs=1e-9)
-    assert T.gaussian(1.0).beta(0.05) == pytest.approx(0.7404889772, abs=1e-9)
-    assert T.gaussian(1.0).beta(0.5) == pytest.approx(0.1586552539, abs=1e-9)
-
-
-@pytest.mark.parametrize("mu", [1e-3, 0.3, 1.0, 4.0])
-@pytest.mark.parametrize("alpha", [1e-9, 1e-3, 0.05, 0.5, 0.95, 1 - 1e-6])
-def test_beta_lies_between_its_bounds(mu, alpha):
-    bounds = T.gaussian(mu).beta_bounds(alpha)
-    with mp.workdps(50):
-        a = mp.mpf(alpha)
-        inverse = mp.sqrt(2) * mp.erfinv(1 - 2 * a)
-        exact = mp.ncdf(inverse - mu)
-        assert mp.mpf(bounds.lower) <= exact <= mp.mpf(bounds.upper), (bounds, exact)
-    assert bounds.width <= 2e-6
 
 
 @pytest.mark.parametrize("mu", [5e-324, 1e-300, 1e-200, 1e-150, 1e-20, 1e100, 1e140])
@@ -72,17 +39,6 @@ def test_extreme_scales_are_bounded_without_a_warning(mu, epsilon):
         assert bounds.upper <= flat + 1e-12 or epsilon < 0.0
     else:
         assert bounds.upper == 1.0
-
-
-def test_a_gaussian_without_a_shift_reveals_nothing():
-    assert T.gaussian(0.0) == T.identity()
-    bounds = gaussian_profile(0.0, np.array([-1.0, 0.0, 1.0]))
-    assert bounds.lower[0] <= -math.expm1(-1.0) <= bounds.upper[0]
-    assert bounds.upper[1] == bounds.upper[2] == 0.0
-
-
-def test_an_immense_shift_reveals_all():
-    assert T.gaussian(1e151) == T.gaussian(math.inf) == T.worst()
 
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])

@@ -5,8 +5,6 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mpmath import mpf
 
 from opendp_concurrent.fdp.finite import Finite
@@ -29,20 +27,6 @@ def test_bounds_contain_the_exact_value(epsilon, steps, contains, exact):
     contains(parts, [*(epsilon * share for share in SHARES), *kinks], deltas)
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 5.0])
-def test_many_steps_have_a_closed_form(epsilon, exact):
-    """5000 outcomes in mpmath, and the profile of the factor without a list."""
-    steps = 5000
-    parts = [("laplace_steps", (epsilon, steps), 1)]
-    made, delta = T.laplace(epsilon, steps), exact.profile(parts)
-    (factor,) = made.product.factors
-    assert isinstance(factor, Laplace)
-    cell = 2 * epsilon / steps
-    for at in (-0.5 * epsilon, 0.0, cell, 0.4 * epsilon, 0.7 * epsilon + cell / 3, epsilon - cell):
-        bounds = made.delta_bounds(at)
-        assert mpf(bounds.lower) <= delta(at) <= mpf(bounds.upper), (at, bounds)
-
-
 @pytest.mark.parametrize("steps", [2, 5, 40])
 @pytest.mark.parametrize("epsilon", [0.1, 3.0])
 def test_the_form_for_many_steps_also_holds_for_few(steps, epsilon, exact):
@@ -52,14 +36,6 @@ def test_the_form_for_many_steps_also_holds_for_few(steps, epsilon, exact):
     bounds = Laplace(epsilon, float(steps)).profile(at)
     for one, low, high in zip(at, bounds.lower, bounds.upper, strict=True):
         assert mpf(low) <= delta(one) <= mpf(high)
-
-
-@given(st.floats(1e-3, 20.0), st.floats(-1.2, 1.2), st.sampled_from([1, 2, 3, 7, math.inf]))
-@settings(max_examples=12)
-def test_bounds_contain_the_exact_value_anywhere(contains, epsilon, share, steps):
-    kind = "laplace" if steps == math.inf else "laplace_steps"
-    arguments = (epsilon,) if steps == math.inf else (epsilon, steps)
-    contains([(kind, arguments, 1)], [share * epsilon], [1e-3])
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, -0.3, 0.0, 0.4, 1.1, 1.69])
@@ -98,73 +74,12 @@ def test_products_on_a_grid_equal_the_enumeration(steps, count, contains, exact)
     contains(parts, [*kinks[:4], kinks[-1], 0.3, -0.3, 0.8 * count, 1e-9], [1e-9, 0.05])
 
 
-@pytest.mark.parametrize("steps", [4097, 10_000, 1_000_000, math.inf])
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
-def test_the_transform_is_a_sum_over_outcomes(epsilon, steps):
-    found = Laplace(epsilon, steps).transform(0.7, 2.0, 12)
-    with mp.workdps(30):
-        e, cell = mpf(epsilon), mpf(epsilon) / mpf(steps)
-
-        def moment(t):
-            u = t + mpf(0.5)
-            if steps == math.inf:
-                inner = mp.sinh(u * e) / (2 * u)
-                return mp.exp(-e / 2) * (mp.cosh(u * e) + inner)
-            alpha = mp.exp(-cell)
-            # Σ over x = 1..d-1 of α^x e^(t(d-2x)ε/d), a geometric series
-            inner = (1 - alpha) / (1 + alpha) * mp.exp(t * e)
-            first = alpha * mp.exp(-2 * t * cell)
-            inner *= first * (1 - first ** (int(steps) - 1)) / (1 - first)
-            return mp.exp(t * e) / (1 + alpha) + mp.exp(-e - t * e) / (1 + alpha) + inner
-
-        whole = moment(mp.mpc(0.7))
-        for index, value in enumerate(found.values):
-            precise = moment(mp.mpc(0.7, 2.0 * index)) / whole
-            assert abs(mp.mpc(complex(value)) - precise) <= found.error
-
-
 def test_few_steps_are_a_finite_pair():
     assert isinstance(laplace(1.0, 40.0), Finite)
     assert isinstance(laplace(1.0, 5000.0), Laplace)
     assert T.laplace(1.0, 1) == T.pure(1.0)
     assert T.laplace(0.0) == T.laplace(0.0, 3) == T.identity()
     assert T.laplace(math.inf) == T.laplace(math.inf, 7) == T.worst()
-
-
-def test_discrete_laplace_is_laplace_on_integers(contains):
-    parts = [("laplace_steps", (1.5, 3), 1)]
-    contains(parts, [0.0, 0.4, 0.5, 1.2], [1e-3], T.discrete_laplace(2.0, 3))
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("steps", [1, 2, 5, 5000, math.inf])
-@pytest.mark.parametrize("epsilon", [1e-300, 1e-100, 100.0, 700.0, 2000.0])
-def test_extreme_scales_are_bounded_without_a_warning(epsilon, steps, exact):
-    made = T.laplace(epsilon, steps)
-    if steps <= 5:
-        delta = exact.profile([("laplace_steps", (epsilon, steps), 1)], 1000)
-    elif steps == math.inf:
-        delta = exact.profile([("laplace", (epsilon,), 1)], 1000)
-    else:
-        delta = None
-    for share in (-1.5, -0.5, 0.0, 0.4, 0.99, 1.0, 1.5):
-        bounds = made.delta_bounds(share * epsilon)
-        assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
-        if delta:
-            assert mpf(bounds.lower) <= delta(share * epsilon) <= mpf(bounds.upper)
-    assert made.epsilon_bounds(1e-6).upper <= epsilon * (1 + 1e-12)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("steps", [1, 2, 5, 5000, math.inf])
-@pytest.mark.parametrize("epsilon", [1e-300, 1e-100, 100.0, 2000.0])
-def test_products_at_extreme_scales_are_bounded_without_a_warning(epsilon, steps):
-    made = T.laplace(epsilon, steps).power(3)
-    for share in (-1.5, 0.0, 1.2, 2.9, 3.5):
-        bounds = made.delta_bounds(share * epsilon)
-        assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
-    assert made.delta_bounds(3.5 * epsilon).upper <= 1e-290
-    assert made.epsilon_bounds(1e-6).upper <= 3 * epsilon * (1 + 1e-12)
 
 
 def big_moment(epsilon, steps, u):
@@ -189,3 +104,33 @@ def test_cumulants_are_within_their_errors(epsilon, steps, tau):
         value, error = one.log_mgf(np.array([tau])), one.mgf_error(np.array([tau]))
         assert abs(mp.log(base) - mp.mpf(float(value[0]))) <= mp.mpf(float(error[0]))
         assert error[0] <= 1e-13 * (1 + tau * epsilon)
+
+
+@pytest.mark.parametrize("steps", [4097, 1_000_000, math.inf])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
+def test_the_transform_is_a_sum_over_outcomes(epsilon, steps):
+    found = Laplace(epsilon, steps).transform(0.7, 2.0, 12)
+    with mp.workdps(30):
+        whole = big_moment(epsilon, steps, mp.mpc(0.7) + 0.5)
+        for index, value in enumerate(found.values):
+            precise = big_moment(epsilon, steps, mp.mpc(0.7, 2.0 * index) + 0.5) / whole
+            assert abs(mp.mpc(complex(value)) - precise) <= found.error
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("steps", [1, 5, 5000, math.inf])
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-100, 100.0, 700.0, 2000.0])
+@pytest.mark.parametrize("count", [1, 3])
+def test_extreme_scales_are_bounded_without_a_warning(epsilon, steps, count, exact):
+    made, whole = T.laplace(epsilon, steps).power(count), count * epsilon
+    parts = (
+        ("laplace", (epsilon,), 1) if steps == math.inf else ("laplace_steps", (epsilon, steps), 1)
+    )
+    delta = exact.profile([parts], 1000) if count == 1 and steps != 5000 else None
+    for share in (-1.5, -0.5, 0.0, 0.4, 0.99, 1.0, 1.5):
+        bounds = made.delta_bounds(share * whole)
+        assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
+        if delta:
+            assert mpf(bounds.lower) <= delta(share * epsilon) <= mpf(bounds.upper)
+    assert made.delta_bounds(1.5 * whole).upper <= 1e-290
+    assert made.epsilon_bounds(1e-6).upper <= whole * (1 + 1e-12)

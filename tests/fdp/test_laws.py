@@ -29,7 +29,6 @@ singles = st.one_of(
     ),
 )
 quick = settings(max_examples=10, deadline=None)
-few = settings(max_examples=6, deadline=None)
 
 
 def agree(one, other, slack=1e-5):
@@ -62,13 +61,6 @@ def test_the_identity_is_neutral(f):
 
 
 @given(singles, singles)
-@few
-def test_the_inverse_of_a_product_is_that_of_its_factors(f, g):
-    agree(f.compose(g).inverse(), f.inverse().compose(g.inverse()))
-    agree(f.inverse().inverse(), f)
-
-
-@given(singles, singles)
 @quick
 def test_an_order_that_is_claimed_is_seen_in_the_profiles(f, g):
     for one, other in ((f, g), (f, f.compose(g)), (f.compose(g), g)):
@@ -84,30 +76,6 @@ def test_what_is_copied_or_pickled_is_equal():
     for again in (pickle.loads(pickle.dumps(f)), copy.deepcopy(f), copy.copy(f)):
         assert again == f
         assert again.epsilon(1e-6) == pytest.approx(f.epsilon(1e-6), rel=1e-6)
-
-
-def test_a_running_product_has_the_bounds_of_a_fresh_one():
-    running = T.identity()
-    for index in range(60):
-        running = running.compose(T.laplace(0.05 + 0.002 * index))
-        if index % 3 == 0:
-            running = running.compose(T.gaussian(0.02 * (1 + index % 5)))
-        bounds = running.epsilon_bounds(1e-6)
-        fresh = copy.deepcopy(running).epsilon_bounds(1e-6)
-        assert bounds.lower <= fresh.upper
-        assert fresh.lower <= bounds.upper
-        assert bounds.width <= 1e-6 * bounds.upper
-
-
-@given(singles, st.sampled_from([0.01, 0.2, 0.5, 0.9]))
-@few
-def test_beta_and_delta_are_dual(f, alpha):
-    low, high = f.beta_bounds(alpha)
-    assert low <= high + 1e-15
-    for epsilon in (-1.0, 0.0, 0.3, 1.0):
-        delta = f.delta_bounds(epsilon)
-        assert 1 - delta.upper - np.exp(epsilon) * alpha <= high + 1e-12
-    assert high - low <= 1e-3
 
 
 def test_no_factor_is_lost_when_a_product_is_swapped():
@@ -136,20 +104,6 @@ def test_what_is_an_upper_bound_on_one_side_is_none_on_the_other():
     just_above = T.approximate(0.0, float(np.nextafter(0.1, 1.0)))
     assert not just_above <= T.mixture([1.0], [T.approximate(0.0, 0.1)])
     assert not T.approximate(0.0, 9e-301) <= T.discrete_gaussian(1.0)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (T.gaussian(1.0), T.approximate(6.0, 1e-6)),
-        (T.laplace(0.1).compose(T.gaussian(0.1)), T.approximate(5.0, 1e-6)),
-        (T.pure(0.5).compose(T.gaussian(0.8599)), T.gaussian(1.0)),
-        (T.discrete_gaussian(10.0), T.gaussian(0.2)),
-        (T.laplace(1.0).group(2), T.laplace(2.0)),
-    ],
-)
-def test_orders_across_unbounded_losses(one, other):
-    assert one <= other
 
 
 def test_many_threads_may_ask_one_function():

@@ -4,16 +4,15 @@ import math
 import random
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError
 
 from ..some import some
+from .conftest import subsampled_delta
 
 T = oc.TradeoffFunction
 SUBSAMPLED = T.subsampled_gaussian(1.0, 0.01, unit="removed")
@@ -50,19 +49,13 @@ def test_numbers_of_numpy_are_read_exactly_by_the_accountant():
 # --- small rates ---------------------------------------------------------------------------------
 
 
+RATES = [5e-324, 1e-300, 1e-100, 1e-20, 1e-13, 1e-10, 1 - 1e-10]
+
+
 def truth_of_one(mu, rate, epsilon):
     """δ of sampled Gaussian noise with the unit removed, in 60 digits beyond the rate."""
     with mp.workdps(60 + 2 * int(-math.log10(rate) + 1)):
-        mu, rate, epsilon = mpf(mu), mpf(rate), mpf(epsilon)
-        c = 1 + mp.expm1(epsilon) / rate
-        if c <= 0:
-            return -mp.expm1(epsilon)
-        at = mp.log(c)
-        plain = mp.ncdf(mu / 2 - at / mu) - c * mp.ncdf(-mu / 2 - at / mu)
-        return rate * plain
-
-
-RATES = [5e-324, 1e-300, 1e-100, 1e-20, 1e-13, 1e-10, 1 - 1e-10]
+        return subsampled_delta("gaussian", mu, rate, "removed", epsilon)
 
 
 @pytest.mark.parametrize(
@@ -152,34 +145,6 @@ def test_answers_depend_on_the_function_alone(seed):
             assert getattr(f, name)(at) == fresh[name, at], (parts, name, at)
 
 
-def test_the_product_of_the_issue_answers_the_same_after_other_questions():
-    step = T.subsampled_gaussian(0.8, 1e-4, unit="removed").power(30)
-    fresh = build([(step, 1)]).epsilon(1e-6)
-    asked = build([(step, 1)])
-    for delta in (1e-12, 0.3):
-        asked.epsilon(delta)
-    asked.delta(np.linspace(0.0, 3.0, 3))
-    assert asked.epsilon(1e-6) == fresh
-
-
-# --- accumulators without a measure ---------------------------------------------------------------
-
-
-def test_an_accumulator_that_needs_a_measure_says_so():
-    a = oc.accumulators
-    for rule in (
-        a.basic(), a.advanced(1e-7), a.zcdp(1e-7), a.renyi(4.0, 1e-7), a.residue(1.0),
-        a.either(a.basic(), a.zcdp(1e-7)), a.ladder(T.pure(0.1)), a.ladder(T.pure(0.1), 1e-6),
-    ):  # fmt: skip
-        if getattr(type(rule), "needs_measure", False):
-            with pytest.raises(InvalidTypeError, match=r"^measure must be .*composition_measure"):
-                rule.start()
-        else:
-            assert rule.start() is not None
-    measure = oc.extend.composition_measure(dp.max_divergence())
-    assert a.basic().start(measure).after(0.5).loss == 0.5
-
-
 @pytest.mark.parametrize("number", [np.float64, np.float32, np.int64, np.uint8, np.longdouble])
 def test_numbers_of_numpy_are_read_exactly_by_trade_off_functions_and_losses(number):
     made = oc.fdp.TradeoffFunction
@@ -204,10 +169,3 @@ def test_numbers_of_numpy_are_read_exactly_by_trade_off_functions_and_losses(num
     third = np.float32(1 / 3)
     assert made.gaussian(third) == made.gaussian(float(third))
     assert oc.loss_of(epsilon=third)[1] == float(third)
-
-
-@pytest.mark.parametrize("value", [np.longdouble(1) / 3, np.bool_(True), np.timedelta64(1)])
-def test_what_is_no_double_is_refused_by_trade_off_functions_and_losses(value):
-    for make in (oc.fdp.TradeoffFunction.gaussian, oc.fdp.TradeoffFunction.laplace, oc.loss_of):
-        with pytest.raises(InvalidTypeError):
-            make(value)

@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +12,8 @@ from opendp_concurrent.errors import InvalidValueError, PrivacyMapError
 from opendp_concurrent.fdp.product import Product
 from opendp_concurrent.ledger.encoding import decode, encode
 
+from ..build import SPACE, an_odometer, costing
+
 T = oc.TradeoffFunction
 REMOVED = T.subsampled_gaussian(1.0, 0.01, unit="removed")
 ADDED = REMOVED.inverse()
@@ -20,7 +21,7 @@ ONE_WAY = {
     "removed": REMOVED,
     "added": ADDED,
     "laplace": T.subsampled_laplace(1.0, 0.1, unit="added"),
-    "power": REMOVED.power(3),
+    "power": REMOVED.power(2),
     "composition": T.laplace(0.5).compose(ADDED, T.gaussian(0.1)),
     "mixture": T.mixture([1, 3], [T.pure(0.5), REMOVED]),
     "mixture, inverse": T.mixture([1, 3], [T.pure(0.5), REMOVED]).inverse(),
@@ -46,17 +47,15 @@ def test_the_session_of_the_issue_is_refused_and_the_offered_bound_holds():
 
 @every
 def test_it_is_refused_wherever_both_directions_count(f):
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    fdp = oc.tradeoff()
-    pure = T.pure(0.1)
-    odometer = oc.make_concurrent_odometer(*space, fdp, accumulator=oc.accumulators.ladder(pure))
-    query = dp.m.make_user_measurement(*space, fdp, len, lambda _: f)
+    fdp, pure = oc.tradeoff(), T.pure(0.1)
+    odometer = an_odometer(fdp, accumulator=oc.accumulators.ladder(pure))
+    query = costing(lambda _: f, measure=fdp)
     uses = {
         "symmetrised": f.symmetrised,
         "loss_of": lambda: oc.loss_of(tradeoff=f),
         "unit": lambda: oc.accumulators.ladder(f),
         "d_out": lambda: oc.make_concurrent_filter(odometer, 1, f),
-        "d_mids": lambda: oc.make_concurrent_composition(*space, fdp, 1, [f, pure]),
+        "d_mids": lambda: oc.make_concurrent_composition(*SPACE, fdp, 1, [f, pure]),
         "map": lambda: oc.make_concurrent_filter(odometer, 1, T.pure(3.0))([1])(query),
         "session": lambda: oc.fdp.Session().compose(f),
     }
@@ -78,11 +77,9 @@ def test_it_has_a_bound_that_is_valid_everywhere(f):
 
 
 def test_a_refused_launch_charges_nothing():
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    rule = oc.accumulators.ladder(T.pure(0.1))
-    odometer = oc.make_concurrent_odometer(*space, oc.tradeoff(), accumulator=rule)
+    odometer = an_odometer(oc.tradeoff(), accumulator=oc.accumulators.ladder(T.pure(0.1)))
     root = oc.make_concurrent_filter(odometer, 1, T.pure(3.0))([1, 2])
-    query = dp.m.make_user_measurement(*space, oc.tradeoff(), len, lambda _: REMOVED)
+    query = costing(lambda _: REMOVED, measure=oc.tradeoff())
     with pytest.raises(PrivacyMapError, match="d_mid"):
         root(query)
     assert root.privacy_loss() == T.identity()

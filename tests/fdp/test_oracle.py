@@ -43,10 +43,6 @@ def swapped(pairs):
     return [(q, p) for p, q in pairs]
 
 
-def tail(x):
-    return mp.erfc(x / mp.sqrt(2)) / 2
-
-
 # --- known from both sides -----------------------------------------------------------------------
 
 
@@ -108,37 +104,6 @@ def transferred(draw):
     scale, shift = float(draw.uniform(0.5, 3.0)), int(draw.integers(1, 3))
     bound = T.discrete_gaussian(scale, shift).product.single.gaussian
     return Part(T.gaussian(bound), closed.discrete_gaussian(scale, shift))
-
-
-def half_line(laws, epsilon):
-    """δ of two mixtures of Gaussians whose ratio rises, from points and weights of each."""
-    t = mp.exp(epsilon)
-
-    def excess(x):
-        return mp.fsum(
-            sign * w * mp.exp(at * x - at * at / 2)
-            for sign, law in zip((1, -t), laws, strict=True)
-            for at, w in law
-        )
-
-    low, high = mpf(-40), mpf(40)
-    for _ in range(70):  # an x that errs makes what is compared smaller
-        middle = (low + high) / 2
-        low, high = (low, middle) if excess(middle) > 0 else (middle, high)
-    found = [mp.fsum(w * tail(high - at) for at, w in law) for law in laws]
-    return max(found[0] - t * found[1], 1 - t, mpf(0))
-
-
-def of_laws(first, second):
-    """δ in both directions, where the first law is to the right of the second one."""
-
-    def noise(unit, epsilon):
-        if unit == "removed":
-            return half_line((first, second), epsilon)
-        turned = [[(-at, w) for at, w in law] for law in (second, first)]
-        return half_line(turned, epsilon)
-
-    return noise
 
 
 def selected(draw):

@@ -1,7 +1,7 @@
 """The certified order: never True where it is false, and True where the families say so."""
 
 import math
-from itertools import combinations, product
+from itertools import product
 
 import mpmath as mp
 import numpy as np
@@ -13,8 +13,6 @@ from mpmath import mpf
 from opendp_concurrent.fdp.function import TradeoffFunction as T
 from opendp_concurrent.fdp.gaussian import gaussian_profile
 from opendp_concurrent.fdp.order import is_below, lower_kinks, tail_from
-
-GRID = np.array([0.0, 0.05, 0.2, 0.5, 0.9, 1.3, 2.0, 3.0, 5.0, 8.0])
 
 FAMILIES = {
     "gaussian": [T.gaussian(mu) for mu in (0.0, 0.1, 0.5, 1.0, 2.5)],
@@ -30,14 +28,6 @@ FAMILIES = {
 }
 
 
-def known_larger(f, g):
-    """Whether δ of f is certainly above that of g somewhere, in either direction."""
-    for one, other in ((f, g), (f.inverse(), g.inverse())):
-        if np.any(one.delta_bounds(GRID).lower > other.delta_bounds(GRID).upper):
-            return True
-    return False
-
-
 @pytest.mark.parametrize("name", FAMILIES)
 def test_families_are_ordered_by_their_parameters(name):
     family = FAMILIES[name]
@@ -46,14 +36,6 @@ def test_families_are_ordered_by_their_parameters(name):
         assert (family[i] < family[j]) == (i < j)
         assert (family[i] >= family[j]) == (i >= j)
         assert (family[i] > family[j]) == (i > j)
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_order_is_antisymmetric_and_transitive(name):
-    for f, g in combinations(FAMILIES[name], 2):
-        assert not (f <= g and g <= f)
-    for f, g, h in combinations(FAMILIES[name], 3):
-        assert not (f <= g and g <= h) or f <= h
 
 
 def members():
@@ -81,33 +63,6 @@ def test_every_function_is_at_most_itself_and_between_the_ends(f, g, h):
     assert f <= f.compose(g)
     assert f.compose(g) <= f.compose(g, h)
     assert T.worst() <= T.worst().compose(f)
-
-
-@given(members(), members(), members(), st.integers(1, 3))
-@settings(max_examples=12)
-def test_what_is_known_to_be_larger_is_never_at_most(f, g, h, n):
-    for one, other in ((f, g), (f.compose(g), h.power(n)), (f.power(n), g.compose(h))):
-        for a, b in ((one, other), (other, one)):
-            assert not (a <= b and known_larger(a, b)), (a, b)
-
-
-@given(members(), members(), members())
-@settings(max_examples=8)
-def test_order_is_kept_by_composition(f, g, h):
-    if f <= g:
-        assert np.all(f.delta_bounds(GRID).lower <= g.delta_bounds(GRID).upper)
-        assert f.compose(h) <= g.compose(h)
-
-
-@given(members(), st.floats(1.001, 2.0))
-@settings(max_examples=8)
-def test_a_pure_mechanism_is_at_most_its_gaussian(f, more):
-    top = max(f.product.largest_loss, f.inverse().product.largest_loss)
-    if not 1e-3 < top < math.inf or f.product.infinite.upper or f.inverse().product.infinite.upper:
-        return
-    with mp.workdps(30):
-        mu = float(-2 * mp.sqrt(2) * mp.erfinv(2 / (1 + mp.exp(mpf(top))) - 1))
-    assert f <= T.gaussian(mu * more)
 
 
 NOT_SHOWN = [
@@ -148,6 +103,11 @@ SHOWN = [
     (T.gaussian(0.3).compose(T.pure(0.2)), T.gaussian(1.0).compose(T.pure(0.1))),
     (T.gaussian(1.0), T.worst()),
     (T.gaussian(1.0).compose(T.laplace(1.0)), T.worst()),
+    (T.gaussian(1.0), T.approximate(6.0, 1e-6)),
+    (T.laplace(0.1).compose(T.gaussian(0.1)), T.approximate(5.0, 1e-6)),
+    (T.pure(0.5).compose(T.gaussian(0.8599)), T.gaussian(1.0)),
+    (T.discrete_gaussian(10.0), T.gaussian(0.2)),
+    (T.laplace(1.0).group(2), T.laplace(2.0001)),
 ]
 
 
@@ -155,18 +115,6 @@ SHOWN = [
 def test_what_is_clear_is_shown(f, g):
     assert f <= g
     assert not g <= f
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("g", [T.gaussian(1.0), T.pure(1.0), T.pure(0.5).power(3)])
-def test_what_loses_nothing_is_compared_without_a_warning(g):
-    for f in (
-        T.finite((0.5, 0.5), (0.5, 0.5)),
-        T.pure(1e-300),
-        T.pure(1e-15),
-    ):
-        assert f.compose(f) <= g
-        assert f <= g
 
 
 def test_other_types_are_not_compared():
@@ -239,17 +187,6 @@ def test_a_polygon_below_a_profile_is_below_it(mu, points, exact):
                 assert height <= exact.gaussian_delta(mu, math.log(t)) + mpf("1e-15")
 
 
-def test_kinks_of_a_polygon_are_found():
-    """With kinks of the function inside of cells, the chords of the neighbours are exact."""
-    f = T.pure(1.0)
-    grid = np.linspace(-0.5, 1.7, 12)
-    bounds = f.delta_bounds(grid)
-    kinks, below = lower_kinks(grid, bounds.lower, bounds.upper)
-    at = int(np.searchsorted(grid, 1.0)) - 1
-    assert kinks[at] == pytest.approx(1.0, abs=1e-12)
-    assert below[at] == pytest.approx(0.0, abs=1e-12)
-
-
 @pytest.mark.parametrize("reach", [0.0, 1e-300, 1e-15, 1e-6, 1.0, 50.0])
 @pytest.mark.filterwarnings("error")
 def test_any_reach_is_compared(reach):
@@ -257,33 +194,3 @@ def test_any_reach_is_compared(reach):
     assert is_below(small, large, min(reach, 5.0), 50, 3)
     assert not is_below(large, small, reach, 50, 3)
     assert not is_below(small, small, reach, 50, 3)
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    st.sampled_from(
-        [
-            T.gaussian(0.3),
-            T.laplace(0.2, 7).power(3),
-            T.approximate(0.05, 0.001).power(20),
-            T.randomized_response(0.5, 3),
-            T.discrete_laplace(9.0),
-        ]
-    ),
-    st.floats(0.5, 1.5),
-    st.sampled_from([0.0, 1e-4, 0.01]),
-)
-def test_randomized_response_is_compared_at_its_corner(f, share, delta):
-    """It is at most f if its corner (v, v) is above f, and if its δ is at most that of f."""
-    epsilon = share * 2 * math.atanh(f.delta(0.0))
-    response = T.approximate(epsilon, delta)
-    corner = (1 - delta) / (1 + math.exp(epsilon))
-    value = f.beta_bounds(corner)
-    covered = f.delta_bounds(math.inf)
-    if response <= f:
-        assert value.lower <= corner * (1 + 1e-12)
-        assert delta <= covered.upper
-        for at in GRID:
-            assert response.delta_bounds(at).lower <= f.delta_bounds(at).upper
-    else:
-        assert value.upper >= corner * (1 - 1e-5) or delta >= covered.lower

@@ -13,24 +13,10 @@ from opendp_concurrent.fdp.finite import Finite
 from opendp_concurrent.fdp.function import TradeoffFunction as T
 from opendp_concurrent.fdp.product import Product
 
+from ..some import slow
+from .test_laws import singles
+
 EPSILONS = np.array([-1.0, 0.0, 0.3, 1.0, 3.0])
-
-
-def functions():
-    """Members of all families."""
-    small = st.floats(0.01, 2.0)
-    return st.one_of(
-        st.builds(T.gaussian, small),
-        st.builds(T.pure, small),
-        st.builds(T.approximate, small, st.sampled_from([0.0, 1e-6, 0.1])),
-        st.builds(T.laplace, small),
-        st.builds(T.laplace, small, st.sampled_from([1, 2, 5])),
-        st.builds(T.randomized_response, st.floats(0.4, 0.99), st.sampled_from([3, 8])),
-        st.just(T.finite((0.5, 0.5), (0.25, 0.75))),
-        st.just(T.finite((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)).inverse()),
-        st.just(T.finite((0.9, 0.1, 0.0), (0.8, 0.1, 0.1))),
-        st.just(T.identity()),
-    )
 
 
 def agree(one, other, epsilons=EPSILONS):
@@ -39,7 +25,7 @@ def agree(one, other, epsilons=EPSILONS):
     assert np.all(b.lower <= a.upper)
 
 
-@given(functions(), st.integers(2, 6))
+@given(singles, st.integers(2, 6))
 @settings(max_examples=6)
 def test_a_power_is_repeated_composition(f, n):
     repeated = f
@@ -60,41 +46,6 @@ def test_gaussians_merge_exactly(mus):
     assert whole.mu == pytest.approx(float(np.sqrt(np.sum(np.square(mus)))), rel=1e-14)
     assert T.gaussian(3.0).compose(T.gaussian(4.0)) == T.gaussian(5.0)
     assert T.gaussian(0.5).power(16) == T.gaussian(2.0)
-
-
-@given(functions(), functions())
-@settings(max_examples=8)
-def test_profiles_are_convex_falling_and_above_the_identity(f, g):
-    made = f.compose(g)
-    at = np.linspace(-1.0, 3.0, 9)
-    bounds, t = made.delta_bounds(at), np.exp(at)
-    assert np.all(bounds.lower[1:] <= bounds.upper[:-1])
-    assert np.all(bounds.upper >= np.maximum(0.0, 1.0 - t) - 1e-15)
-    share = (t[1:-1] - t[:-2]) / (t[2:] - t[:-2])
-    chord = bounds.upper[:-2] * (1 - share) + bounds.upper[2:] * share
-    assert np.all(bounds.lower[1:-1] <= chord + 1e-15)
-
-
-@given(functions(), functions(), st.floats(1e-6, 0.3))
-@settings(max_examples=8)
-def test_epsilon_and_delta_are_inverse(f, g, delta):
-    made = f.compose(g)
-    bounds = made.epsilon_bounds(delta)
-    if bounds.upper < np.inf:
-        assert made.delta_bounds(bounds.upper).lower <= delta
-    if 0.0 < bounds.lower < np.inf:
-        assert made.delta_bounds(bounds.lower).upper >= delta
-    assert made.epsilon(delta) == pytest.approx(bounds.upper, rel=1e-5, abs=1e-9)
-    assert made.delta(0.5) == made.delta_bounds(0.5).upper
-
-
-def test_counts_are_kept():
-    made = T.pure(1.0).compose(T.pure(1.0), T.laplace(1.0), T.gaussian(1.0))
-    assert isinstance(made.product, Product)
-    assert sorted(made.product.factors.values()) == [1, 2]
-    assert made.product.largest_loss == np.inf
-    assert T.pure(1.0).power(3).product.largest_loss == 3.0
-    assert T.pure(0.1).power(3).product.largest_loss >= 3 * 0.1
 
 
 @pytest.mark.parametrize(
@@ -127,9 +78,13 @@ def test_queries_of_any_shape_are_answered_in_that_shape():
 @pytest.mark.parametrize(
     "parts",
     [
-        [("laplace", (0.4,), 1), ("laplace", (0.7,), 1)],
-        pytest.param([("laplace", (0.4,), 2), ("pure", (0.3,), 5)], marks=pytest.mark.slow),
         [("laplace", (0.4,), 1), ("approximate", (0.3, 1e-250), 2)],
+        *slow(
+            [
+                [("laplace", (0.4,), 1), ("laplace", (0.7,), 1)],
+                [("laplace", (0.4,), 2), ("pure", (0.3,), 5)],
+            ]
+        ),
     ],
 )
 def test_near_the_largest_loss_brackets_are_narrow(parts, contains, exact):

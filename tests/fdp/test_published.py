@@ -1,8 +1,7 @@
-"""The parameter grids of dp-accounting's published tests, and who is right where we differ.
+"""Who is right where dp-accounting's published tests compute what is beyond our bounds.
 
-``published.py`` records what these tests compute. Where a value is beyond our bounds, mpmath says
-who is right, by a computation that shares nothing with either package. :doc:`/dp-accounting` in the
-docs lists the results.
+By mpmath, in computations that share nothing with either package. :doc:`/dp-accounting` in the docs
+lists the results.
 """
 
 import mpmath as mp
@@ -20,12 +19,8 @@ from dp_accounting.pld import PLDAccountant, privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 
 from . import conftest as closed
-from . import published
 
 T = oc.TradeoffFunction
-POINTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
-BELOW = 1e-9  # relative; what doubles of a pessimistic estimate may lack
-FFT = 1e-11  # absolute; what their convolution may lack
 
 
 # --- exact values by mpmath --------------------------------------------------------------------
@@ -117,13 +112,6 @@ def test_the_exact_sums_agree_with_closed_forms():
         assert abs(laplace_sum_delta(2, 0.5, epsilon) - two) < mpf(10) ** -50
 
 
-@pytest.mark.slow
-def test_the_two_exact_computations_agree():
-    for epsilon in (0.0, 8.0):
-        many = laplace_sum_delta(200, 0.25, epsilon)
-        assert abs(laplace_power_delta(200, 0.25, epsilon) / many - 1) < mpf(10) ** -9
-
-
 # --- where we differ ---------------------------------------------------------------------------
 
 
@@ -212,41 +200,3 @@ def test_a_replaced_record_moves_a_sum_by_twice_its_norm():
 
 
 # --- the grids ---------------------------------------------------------------------------------
-
-KNOWN = (  # what the tests above decide
-    "mixture_gaussian({'standard_deviation': 1.0, 'sensitivities': [0.0, 1.0]",
-    "mixture_gaussian({'standard_deviation': 5.0, 'sensitivities': [0.0, 5.0]",
-    "(laplace({'parameter': ",
-)
-
-
-@pytest.mark.slow
-def test_the_published_grids_of_dp_accounting(monkeypatch):
-    """Each pessimistic estimate against our lower bound, each optimistic one against the upper."""
-    with monkeypatch.context() as patch:
-        recorded = published.calls(patch)
-    assert sum(recorded.ran.values()) > 500
-    made = [one for one in recorded.made if one.session is not None]
-    asked = [one for one in recorded.asked if one.session is not None]
-    assert len(made) > 700
-    assert len(asked) > 800
-    wrong = []
-    for one in made:
-        for epsilon in POINTS:
-            bounds, found = (
-                one.session.delta_bounds(epsilon),
-                one.pld.get_delta_for_epsilon(epsilon),
-            )
-            if one.pessimistic and found < bounds.lower * (1 - BELOW) - FFT * (one.what[0] == "("):
-                wrong.append((one.what, epsilon, found, bounds))
-            if not one.pessimistic and found > bounds.upper * (1 + BELOW):
-                wrong.append((one.what, epsilon, found, bounds))
-    for one in asked:
-        read = one.session.epsilon_bounds if one.kind == "epsilon" else one.session.delta_bounds
-        bounds = read(one.at)
-        if one.answer < bounds.lower * (1 - BELOW):
-            wrong.append((one.what, one.at, one.answer, bounds))
-    for one in wrong:
-        print(one)
-    unknown = [one for one in wrong if not one[0].startswith(KNOWN)]
-    assert not unknown, unknown[:10]

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
@@ -32,14 +30,6 @@ def test_directions_stay_apart():
             Session(removed, added)
 
 
-def test_a_composition_of_the_worse_direction_in_each_step_is_looser():
-    """The profile that is the larger one at each ε belongs to no direction."""
-    one = Session.subsampled_laplace(1.0, 0.3)
-    at = np.linspace(0.0, 1.0, 200)
-    looser = T.from_profile(at, one.delta(at)).power(5)
-    assert looser.delta(0.5) > 1.01 * one.power(5).delta(0.5)
-
-
 def test_symmetric_functions_count_in_both_directions():
     session = Session().compose(
         T.laplace(0.5), T.gaussian(0.3), Session.subsampled_laplace(0.5, 0.1)
@@ -58,14 +48,3 @@ def test_one_direction_alone_is_refused():
         Session().compose(0.5)
     with pytest.raises(InvalidTypeError, match="removed"):
         Session(0.5)
-
-
-@given(st.floats(0.5, 4.0), st.floats(0.01, 0.9), st.integers(1, 50), st.floats(0.0, 2.0))
-@settings(max_examples=6)
-def test_more_steps_and_a_larger_rate_lose_more(sigma, rate, count, epsilon):
-    few = Session.subsampled_gaussian(sigma, rate).power(count)
-    more = Session.subsampled_gaussian(sigma, rate).power(count + 1)
-    larger = Session.subsampled_gaussian(sigma, rate * 1.1).power(count)
-    low = few.delta_bounds(epsilon).lower
-    assert low <= more.delta(epsilon)
-    assert low <= larger.delta(epsilon)

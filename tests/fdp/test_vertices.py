@@ -1,6 +1,5 @@
 """Profiles through points, exactly, and the iteration of pairs against brute force."""
 
-import math
 from bisect import bisect_right
 
 import mpmath as mp
@@ -12,7 +11,7 @@ from mpmath import mpf
 
 from opendp_concurrent.fdp.finite import response
 from opendp_concurrent.fdp.function import TradeoffFunction as T
-from opendp_concurrent.fdp.shapes import iterate, pair
+from opendp_concurrent.fdp.shapes import iterate
 from opendp_concurrent.fdp.vertices import from_vertices
 
 
@@ -81,31 +80,6 @@ def test_any_points_of_both_directions_are_respected(forward, backward, epsilon)
         assert bounds.width <= 1e-13
 
 
-@given(st.floats(-3.0, 3.0))
-@settings(max_examples=15)
-def test_the_swapped_pair_has_the_swapped_points(epsilon):
-    forward, backward = [(0.0, 0.3), (1.0, 0.05)], [(0.0, 0.3), (2.0, 0.1)]
-    one, other = from_vertices(forward, backward).swapped(), from_vertices(backward, forward)
-    a, b = one.profile(np.array(epsilon)), other.profile(np.array(epsilon))
-    assert a.lower <= b.upper
-    assert b.lower <= a.upper
-    assert a.upper == pytest.approx(b.upper, abs=1e-13)
-
-
-@pytest.mark.parametrize(
-    "f", [T.pure(1.0), T.approximate(0.5, 0.1), T.finite((0.3, 0.7), (0.6, 0.4))]
-)
-def test_a_finite_pair_is_found_again_from_its_kinks(f):
-    (factor,) = f.product.factors
-    at = sorted({0.0, *np.abs(factor.losses).tolist()})
-    forward = [(e, float(f.delta(e))) for e in at]
-    backward = [(e, float(f.inverse().delta(e))) for e in at]
-    again = from_vertices(forward, backward)
-    for epsilon in (-2.0, -0.3, 0.0, 0.2, 0.5, 0.8, 3.0):
-        mine = float(again.profile(np.array(epsilon)).upper)
-        assert mine == pytest.approx(f.delta(epsilon), rel=1e-12, abs=1e-13)
-
-
 # --- iteration ------------------------------------------------------------------------------------
 
 
@@ -157,15 +131,6 @@ def test_a_group_is_the_iterated_curve(first, second, size):
             assert bounds.width <= 1e-10
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-@pytest.mark.parametrize("size", [2, 4])
-def test_a_group_is_at_most_as_many_times_as_lossy(epsilon, size):
-    made = T.pure(epsilon).group(size)
-    assert made <= T.pure(size * epsilon * (1 + 1e-9))
-    assert T.pure(epsilon) <= made
-    assert made.epsilon(0.0) == pytest.approx(size * epsilon, rel=1e-9)
-
-
 def test_group_privacy_has_closed_forms():
     assert T.gaussian(0.75).group(4) == T.gaussian(3.0)
     assert T.laplace(0.5, 4).group(2).delta(0.3) >= T.laplace(1.0, 8).delta(0.3)
@@ -197,15 +162,3 @@ def test_other_functions_are_rounded_outward_before():
         assert made.beta(alpha) >= f.beta_bounds(1.0 - f.beta(alpha)).lower - 0.02
     for k in (2, 3):
         assert T.gaussian(0.5 * k).delta(0.7) <= f.group(k).delta(0.7)
-
-
-@pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_pairs_keep_both_distributions(first, second):
-    made = pair(second, first)
-    q = made.masses * np.exp(-made.losses)
-    assert float(np.sum(made.masses)) + made.infinite == pytest.approx(1.0, abs=1e-14)
-    assert float(np.sum(q)) + made.never == pytest.approx(1.0, abs=1e-14)
-    assert np.all(np.diff(made.losses) >= 0.0)
-    back = made.swapped().swapped()
-    assert np.allclose(back.losses, made.losses, atol=1e-15)
-    assert math.isclose(back.infinite, made.infinite)
