@@ -5,18 +5,7 @@ import math
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
-
-
-def test_tradeoff_of_the_worst_view():
-    menu = verify.response_menu(1.0)
-    found = verify.worst_analyst(menu, APPROXIMATE_MAX_DIVERGENCE.total(), Within((1.0, 0.0)), 0.0)
-    truth = 1 / (1 + math.exp(-1.0))
-    assert found.view.tradeoff(1 - truth) == pytest.approx(1 - truth)
-    assert found.view.tradeoff(0.0) == 1.0
-    assert found.view.tradeoff(1.0) == 0.0
 
 
 def test_finite_mechanisms_against_closed_forms():

@@ -11,7 +11,6 @@ from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.sums import SquareSum
 from opendp_concurrent.verify.adversary import Item
 
 
@@ -156,55 +155,6 @@ def test_launches_of_one_kind_reach_the_optimal_composition(epsilon0, k, epsilon
     state = (APPROXIMATE_MAX_DIVERGENCE.total(), k)
     found = verify.worst_analyst(menu, state, verify.Limited(Within((1e6, 0.0))), epsilon)
     assert found.delta == pytest.approx(exact, abs=1e-12)
-
-
-def test_printed_values_of_optimal_composition():
-    menu = [Item("rr", 0.0, verify.randomized_response(0.1, 1e-6))]
-    for epsilon, delta in (
-        (1.0, 9.9999550e-6),
-        (0.8, 2.98230929e-4),
-        (0.6, 3.14223621e-3),
-        (0.4, 1.60899711e-2),
-        (0.2, 5.23138909e-2),
-        (0.0, 0.122544998),
-    ):
-        state = (MAX_DIVERGENCE.total(), 10)
-        # a launch that costs nothing is not made: count launches instead
-        counted = verify.Limited(_Free())
-        assert verify.worst_analyst(menu, state, counted, epsilon).delta == pytest.approx(
-            delta, rel=1e-7
-        )
-
-
-class _Free:
-    def admits(self, accumulator, d_mid):
-        return accumulator
-
-
-def test_different_kinds_reach_the_optimal_composition():
-    """[Murtagh and Vadhan 2016], the numbers of theory: ε of (.5, .3, .2, .2) at δ = 0.1."""
-    from ..forbidden import optimal_delta
-
-    for delta, epsilon in ((1e-3, 1.1907061462), (0.01, 1.1029294785), (0.05, 0.7407058929)):
-        assert optimal_delta((0.2, 0.2, 0.3, 0.5), epsilon) == pytest.approx(delta, rel=1e-6)
-
-
-def test_twenty_launches_from_three_items():
-    menu = verify.response_menu(0.125, 0.25, 0.375)
-    found = verify.worst_analyst(
-        menu,
-        APPROXIMATE_MAX_DIVERGENCE.total(),
-        Within((2.5, 0.0)),
-        epsilon=1.25,
-    )
-    assert 0.0 < found.delta < 0.2
-    assert len(str(found.strategy).splitlines()) > 10
-
-
-def test_accumulators_of_other_measures_may_be_used():
-    menu = [Item("rr", 0.5, verify.randomized_response(0.3))]
-    found = verify.worst_analyst(menu, SquareSum(), Within(1.0), 0.5)
-    assert 0.0 < found.delta < 0.2  # four launches, since squares add up
 
 
 def test_edges_of_the_solver():

@@ -57,22 +57,6 @@ def test_a_broken_mechanism_is_flagged(space):
     assert found.epsilon_lower <= 4.0
 
 
-def test_an_adaptive_analyst_under_gaussian_dp():
-    space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    odometer = oc.make_concurrent_odometer(*space, oc.gaussian_tradeoff())
-    limit = oc.make_concurrent_filter(odometer, 1.0, 1.0)
-    coarse, fine = (
-        oc.m.make_certified_gaussian(*space, s, oc.gaussian_tradeoff()) for s in (4.0, 1.5)
-    )
-
-    def analyst(root):
-        first = root(coarse)
-        return first / 16 + (root(fine) / 2.25 if first > 0.5 else root(coarse) / 16)
-
-    found = verify.audit(limit, 1.0, 0.0, analyst, n=400, delta=0.1269367375)
-    assert not found.violates(1.0)  # δ(1) of 1-Gaussian DP
-
-
 def test_a_constant_shows_nothing_and_a_leak_shows_all():
     constant = verify.audit(lambda data: 0.0, 1, 0, float, n=100)
     assert constant.epsilon_lower == 0.0

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.verify.interactive import _worst, hull_pair
+from opendp_concurrent.verify.interactive import _worst
 
+from ...some import slow
 from ..forbidden import optimal_delta
 
 
@@ -37,23 +38,15 @@ def check_interleaving(parts, epsilon):
     return concurrent, sequential, allowed
 
 
-def test_no_interleaving_exceeds_the_theorem_on_random_pairs():
+@pytest.mark.parametrize(("pairs", "triples"), [(40, 0), *slow([(1000, 100)])])
+def test_no_interleaving_exceeds_the_theorem_on_random_pairs(pairs, triples):
     ahead = 0
-    for seed in range(40):
+    for seed in range(pairs):
         parts = [verify.random_interactive(2 * seed + index) for index in (0, 1)]
         concurrent, sequential, _ = check_interleaving(parts, (0.0, 0.5, 1.0)[seed % 3])
         ahead += concurrent > sequential + 1e-9
     assert ahead > 0  # to interleave does help, within what the theorem allows
-
-
-@pytest.mark.slow
-def test_no_interleaving_exceeds_the_theorem_on_a_thousand_pairs_and_a_hundred_triples():
-    for seed in range(1000):
-        check_interleaving(
-            [verify.random_interactive(2 * seed + index) for index in (0, 1)],
-            (0.0, 0.5, 1.0)[seed % 3],
-        )
-    for seed in range(100):
+    for seed in range(triples):
         check_interleaving([verify.random_interactive(3 * seed + index) for index in range(3)], 0.5)
 
 
@@ -134,19 +127,3 @@ def test_delta_is_that_of_the_best_deterministic_analyst(seed):
         views = [one for view in mechanism.analysts() for one in (view, view.swapped)]
         best = min(view.tradeoff(alpha) for view in views)
         assert best - 0.1 <= mechanism.tradeoff(alpha) <= best + 1e-12
-
-
-def test_a_hull_has_the_tradeoff_of_its_points():
-    response = verify.randomized_response(1.0)
-    assert hull_pair(response.roc()).delta(0.5) == pytest.approx(response.delta(0.5))
-    both = hull_pair([*response.roc(), *verify.randomized_response(0.2, 0.1).roc()])
-    for epsilon in (0.0, 0.3, 0.8):
-        assert both.delta(epsilon) >= response.delta(epsilon) - 1e-12
-        assert both.delta(epsilon) >= verify.randomized_response(0.2, 0.1).delta(epsilon) - 1e-12
-
-
-def test_epsilon_of_an_interactive_mechanism_is_the_largest_loss_of_a_path():
-    mechanism = verify.random_interactive(2)
-    assert mechanism.epsilon() == pytest.approx(1.45225, abs=1e-5)
-    assert mechanism.delta(mechanism.epsilon() + 1e-9) <= 1e-12
-    assert mechanism.delta(mechanism.epsilon() - 1e-3) > 0

@@ -8,7 +8,6 @@ import pytest
 
 from opendp_concurrent import verify
 from opendp_concurrent.verify import simulation
-from opendp_concurrent.verify.simulation import joint
 
 
 def example():
@@ -142,27 +141,6 @@ def test_a_lower_bound_holds_whatever_the_dual_variables_are():
         for _ in range(50):
             wrong = dual + size * generator.standard_normal(len(dual))
             assert programme.lower(wrong) <= least.residual + 1e-12
-
-
-def test_weights_become_causal_systems():
-    weights = np.random.default_rng(2).random((4, 2, 3, 2, 2))
-    weights[0, 1, 2] = 0.0
-    systems = simulation.causal_systems(weights)
-    sums = systems.sum(axis=4)
-    assert np.allclose(sums[..., 0], sums[..., 1])
-    assert np.allclose(sums[..., 0].sum(axis=2), 1.0)
-    assert np.allclose(simulation.causal_systems(systems), systems)
-
-
-@pytest.mark.parametrize(("rounds", "queries", "answers"), [(1, 3, 3), (2, 3, 3), (3, 2, 2)])
-def test_other_shapes_are_simulated(rounds, queries, answers):
-    mechanism = verify.random_interactive(5, rounds, queries, answers)
-    pair = verify.randomized_response(0.7, mechanism.delta(0.7))
-    found = verify.simulate(mechanism, pair)
-    assert found.feasible
-    assert found.systems.shape == (len(pair.first), *(queries, answers) * rounds)
-    assert verify.certify(mechanism, found) < 1e-7
-    assert joint(mechanism, 0).sum() == pytest.approx(queries**rounds)
 
 
 def test_the_certificate_notices_each_kind_of_defect():

@@ -33,14 +33,6 @@ def test_all_outcomes_of_all_draws_are_explored():
     ]
 
 
-def test_many_draws_add_up_to_one_exactly():
-    tape = verify.Tape()
-    table = (Fraction(1, 7), Fraction(2, 7), Fraction(4, 7))
-    found = tape.explore(lambda: sum(tape.draw(table) for _ in range(4)))
-    assert len(found) == 3**4
-    assert sum(chance for _, chance, _ in found) == 1
-
-
 def test_what_is_not_deterministic_raises():
     tape, counted = verify.Tape(), itertools.count(2)
     with pytest.raises(InvalidValueError, match="^a run differs"):
@@ -118,13 +110,6 @@ def test_what_is_played_is_what_is_computed_from_the_tables(seed):
     assert law.worst_loss(2).loss == pytest.approx(mechanism.epsilon(), abs=1e-12)
     assert law.renyi(3.0, 2) == pytest.approx(mechanism.renyi(3.0), abs=1e-12)
     assert law.worst_loss(3).loss == law.worst_loss(2).loss  # it is over after two
-
-
-def test_fewer_rounds_tell_less():
-    law = law_of(verify.random_interactive(3))
-    losses = [law.worst_loss(rounds).loss for rounds in (1, 2)]
-    assert 0.0 < losses[0] < losses[1]
-    assert law.delta(0.3, 1) < law.delta(0.3, 2)
 
 
 def test_impossible_answers_are_told():
