@@ -7,11 +7,9 @@ from fractions import Fraction
 import numpy as np
 import opendp.prelude as dp
 import pytest
-from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
-    ConcurrentError,
     InvalidTypeError,
     InvalidValueError,
     PrivacyMapError,
@@ -44,17 +42,6 @@ def test_transformations_and_callables_are_answered(ask, space):
     assert ask(threshold=4)((count, 3)).outcome is oc.handles.Outcome.ABOVE
 
 
-def test_callables_get_what_python_has(ask):
-    seen = []
-    ask()(lambda rows: seen.append(rows) or 0)
-    assert seen == [[1, 2, 3]]
-    assert type(seen[0]) is list
-    frame = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    one = oc.m.make_above_threshold(*frame, PURE, 1.0, 1.0, 0.0, sensitivity=1.0)
-    one(2.5)(lambda x: seen.append(x) or x)
-    assert seen[1] == 2.5
-
-
 @pytest.mark.parametrize("guess", [0, 1, 3, 5, 7])
 def test_a_deviation_is_the_distance_from_a_guess(ask, space, guess):
     distance = abs(3 - guess)
@@ -67,13 +54,6 @@ def test_a_deviation_is_the_distance_from_a_guess(ask, space, guess):
     assert not fine((oc.handles.Deviation(len, guess + 0.5), abs(2.5 - guess) + 1e-6))
 
 
-def test_a_deviation_of_a_deviation(ask):
-    queryable = ask()
-    twice = oc.handles.Deviation(oc.handles.Deviation(len, 5), 1)  # ||3 - 5| - 1|
-    assert queryable((twice, 1))
-    assert not queryable((twice, 2))
-
-
 def test_a_deviation_is_refused_where_queries_must_be_monotone(ask):
     """Deviations of one count from 0 and from a large guess move in opposite directions."""
     queryable = ask(monotone=True)
@@ -81,13 +61,16 @@ def test_a_deviation_is_refused_where_queries_must_be_monotone(ask):
         queryable(oc.handles.Deviation(len, 1))
 
 
-def narrow(domain, metric, to_type="i32", output=None, out_metric=None, stability=None):
+def narrow(
+    domain, metric, to_type="i32", output=None, out_metric=None, stability=None, answer=None
+):
+    nan = {"nan": False} if to_type[0] == "f" else {}
     return dp.t.make_user_transformation(
         domain,
         metric,
-        output or dp.atom_domain(T=to_type),
+        output or dp.atom_domain(T=to_type, **nan),
         out_metric or dp.absolute_distance(T=to_type),
-        lambda rows: 5,
+        answer or (lambda rows: 5),
         stability or (lambda d_in: d_in),
     )
 
@@ -96,87 +79,56 @@ def wrong_queries(space):
     domain, metric = space
     other = dp.vector_domain(dp.atom_domain(T=float, nan=False)), metric
     bounded = dp.vector_domain(dp.atom_domain(T=int, bounds=(0, 5))), metric
-    clamped = dp.t.make_clamp(*space, (0, 5))
-    yield other >> dp.t.then_count(), SpaceMismatchError, "^input_domain does not match"
-    yield (
-        narrow(domain, dp.insert_delete_distance()),
-        SpaceMismatchError,
-        "^input_metric does not match",
-    )
-    yield bounded >> dp.t.then_sum(), SpaceMismatchError, "^input_domain does not match"
-    yield clamped >> dp.t.then_sum(), InvalidValueError, "^the sensitivity of the query .5. must"
-    yield clamped, InvalidTypeError, "^the query must have one number as its answer, found Vec"
-    yield (
-        narrow(*space, output=dp.atom_domain(T=str), out_metric=dp.discrete_distance()),
-        InvalidTypeError,
-        "^the query must have one number as its answer, found String",
-    )
-    yield (
-        narrow(*space, output=dp.atom_domain(T=bool), out_metric=dp.discrete_distance()),
-        InvalidTypeError,
-        "^the query must have one number as its answer, found bool",
-    )
-    yield (
-        narrow(*space, out_metric=dp.discrete_distance()),
-        SpaceMismatchError,
-        "^output_metric does not match",
-    )
-    yield (
-        narrow(*space, out_metric=dp.absolute_distance(T="i64")),
-        SpaceMismatchError,
-        "^output_metric does not match",
-    )
-    yield (
-        narrow(*space, "f64", output=dp.atom_domain(T=float, nan=False)),
-        InvalidTypeError,
-        "^the query must have an integer answer, found f64; for floats pass sensitivity as a float",
-    )
-    yield narrow(*space, stability=lambda d: 2 * d), InvalidValueError, "the query was not run"
-    yield narrow(*space, stability=lambda d: 1 / 0), PrivacyMapError, "ZeroDivisionError"
-    yield (), InvalidTypeError, "^the message must be a query, or .*a tuple of length 0"
-    yield (len, 1, 2), InvalidTypeError, "a tuple of length 3"
-    yield (len, True), InvalidTypeError, "^threshold must be a number, found bool"
-    yield (len, math.nan), InvalidValueError, "^threshold must be finite"
-    yield oc.handles.Deviation(5, 5), InvalidTypeError, "^the query must be a transformation"
-    yield oc.handles.Deviation(len, math.nan), InvalidValueError, "^guess must be finite"
-    yield oc.handles.Deviation(clamped, 1), InvalidTypeError, "one number"
-    yield int, InvalidTypeError, "^the query must be a transformation, or a callable"
-    yield (space >> dp.t.then_count()).function, InvalidTypeError, "found Function"
+    clamped, discrete = dp.t.make_clamp(*space, (0, 5)), {"out_metric": dp.discrete_distance()}
+    words, truth = dp.atom_domain(T=str), dp.atom_domain(T=bool)
+    far = narrow(*space, out_metric=dp.absolute_distance(T="i64"))
+    floats = narrow(*space, "f64")
+    count, number = space >> dp.t.then_count(), "^the query must have one number as its answer"
+    query = "^the query must be a transformation"
+    return {
+        SpaceMismatchError: [
+            (other >> dp.t.then_count(), "^input_domain does not match"),
+            (narrow(domain, dp.insert_delete_distance()), "^input_metric does not match"),
+            (bounded >> dp.t.then_sum(), "^input_domain does not match"),
+            (narrow(*space, **discrete), "^output_metric does not match"),
+            (far, "^output_metric does not match"),
+        ],
+        InvalidValueError: [
+            (clamped >> dp.t.then_sum(), "^the sensitivity of the query .5. must"),
+            (narrow(*space, stability=lambda d: 2 * d), "the query was not run"),
+            ((len, math.nan), "^threshold must be finite"),
+            (oc.handles.Deviation(len, math.nan), "^guess must be finite"),
+        ],
+        PrivacyMapError: [(narrow(*space, stability=lambda d: 1 / 0), "ZeroDivisionError")],
+        InvalidTypeError: [
+            (clamped, f"{number}, found Vec"),
+            (narrow(*space, output=words, **discrete), f"{number}, found String"),
+            (narrow(*space, output=truth, **discrete), f"{number}, found bool"),
+            (floats, "an integer answer, found f64; for floats pass sensitivity as a float"),
+            ((), "^the message must be a query, or .*a tuple of length 0"),
+            ((len, 1, 2), "a tuple of length 3"),
+            ((len, True), "^threshold must be a number, found bool"),
+            (oc.handles.Deviation(5, 5), query),
+            (oc.handles.Deviation(clamped, 1), "one number"),
+            (int, f"{query}, or a callable"),
+            (count.function, "found Function"),
+        ],
+    }
 
 
 def test_wrong_queries_are_refused_and_change_nothing(ask, space):
-    calls = []
-    queryable = ask(threshold=3, max_hits=2)
-    total = 0
-    for query, error, match in wrong_queries(space):
-        with pytest.raises(error, match=match) as caught:
-            queryable(query)
-        assert isinstance(caught.value, ConcurrentError)
-        total += 1
-    assert total > 15
-    assert not calls
-    count = space >> dp.t.then_count()
-    found = [queryable(count).outcome for _ in range(3)]
-    assert found == [
-        oc.handles.Outcome.ABOVE,
-        oc.handles.Outcome.ABOVE,
-        oc.handles.Outcome.EXHAUSTED,
-    ]
-    for query, error, match in wrong_queries(space):
-        with pytest.raises(error, match=match):
-            queryable(query)  # exhausted or not
-    assert queryable(count).outcome is oc.handles.Outcome.EXHAUSTED
+    queryable, count = ask(threshold=3, max_hits=2), space >> dp.t.then_count()
+    for outcomes in ("above", "above", "exhausted"), ("exhausted",):  # exhausted or not
+        for error, queries in wrong_queries(space).items():
+            for query, match in queries:
+                with pytest.raises(error, match=match):
+                    queryable(query)
+        assert tuple(queryable(count).outcome.value for _ in outcomes) == outcomes
 
 
 def test_a_refused_query_is_not_computed(ask, space):
     ran = []
-    wide = dp.t.make_user_transformation(
-        *space,
-        dp.atom_domain(T="i32"),
-        dp.absolute_distance(T="i32"),
-        lambda rows: ran.append(rows) or 0,
-        lambda d_in: 2 * d_in,
-    )
+    wide = narrow(*space, stability=lambda d: 2 * d, answer=lambda rows: ran.append(rows) or 0)
     queryable = ask()
     for query in (wide, oc.handles.Deviation(wide, 3), (wide, 1)):
         with pytest.raises(InvalidValueError, match="larger sensitivity; the query was not run"):
@@ -188,30 +140,9 @@ def test_a_refused_query_is_not_computed(ask, space):
     assert len(ran) == 1
 
 
-def test_sensitivity_is_that_at_the_d_in_of_the_measurement(ask, space):
-    count, clamped = space >> dp.t.then_count(), dp.t.make_clamp(*space, (0, 5))
-    with pytest.raises(InvalidValueError, match=r"\(2\) must be at most 1 at d_in \(2\)"):
-        ask(d_in=2, sensitivity=1)(count)
-    assert ask(d_in=2, sensitivity=2)(count)
-    assert ask(sensitivity=5)(clamped >> dp.t.then_sum())
-    with pytest.raises(InvalidValueError, match=r"\(5\) must be at most 4"):
-        ask(sensitivity=4)(clamped >> dp.t.then_sum())
-
-
-@pytest.mark.parametrize("promise", [math.nan, -1.0])
-def test_a_stability_map_that_is_no_bound(ask, space, promise):
-    """NaN is refused; what is below the sensitivity is the transformation's own promise."""
-    made = dp.t.make_user_transformation(
-        *space,
-        dp.atom_domain(T=float, nan=False),
-        dp.absolute_distance(T=float),
-        lambda rows: 5.0,
-        lambda d_in: promise,
-    )
-    queryable = ask(sensitivity=1.0)
-    if math.isnan(promise):
-        with pytest.raises(InvalidValueError, match="^the sensitivity of the query .nan. must"):
-            queryable(made)
+def test_a_stability_map_that_is_no_bound(ask, space):
+    with pytest.raises(InvalidValueError, match="^the sensitivity of the query .nan. must"):
+        ask(sensitivity=1.0)(narrow(*space, "f64", stability=lambda d: math.nan))
 
 
 @pytest.mark.parametrize("kind", ["i32", "i64", "u32", "u64", "usize"])
@@ -225,13 +156,7 @@ def test_whole_queries_of_every_type(ask, space, kind):
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 def test_queries_with_floats(ask, space, kind):
-    made = dp.t.make_user_transformation(
-        *space,
-        dp.atom_domain(T=kind, nan=False),
-        dp.absolute_distance(T=kind),
-        lambda rows: 2.25,
-        lambda d_in: 1.0 * d_in,
-    )
+    made = narrow(*space, kind, stability=float, answer=lambda rows: 2.25)
     assert ask(sensitivity=1.0)((made, 2.2))
     assert not ask(sensitivity=1.0)((made, 2.3))
     with pytest.raises(
@@ -240,25 +165,24 @@ def test_queries_with_floats(ask, space, kind):
         ask()(made)
 
 
-@pytest.mark.parametrize(
-    "answer", [3, np.int8(3), np.int64(3), np.uint64(3), True + 2, np.bool_(True) + np.int64(2)]
-)
+@pytest.mark.parametrize("answer", [3, np.int8(3), np.uint64(3), np.bool_(True) + np.int64(2)])
 def test_whole_answers(ask, answer):
     for more in ({}, {"sensitivity": 1.0}):
         assert ask(**more)((lambda rows: answer, 2.5))
         assert not ask(**more)((lambda rows: answer, 3.5))
 
 
-@pytest.mark.parametrize("answer", [2.5, np.float64(2.5), np.float32(2.5), Fraction(5, 2)])
+@pytest.mark.parametrize("answer", [2.5, np.float32(2.5), Fraction(5, 2)])
 def test_answers_with_a_part(ask, answer):
     queryable = ask(sensitivity=1.0)
     assert queryable((lambda rows: answer, 2.4))
     assert not queryable((lambda rows: answer, 2.6))
-    with pytest.raises(InvalidTypeError, match="^the query must have an integer answer, found"):
-        ask()(lambda rows: answer)
 
 
-@pytest.mark.parametrize("answer", [3.0, np.float64(3.0), "3", None, [3], math.nan, 3j])
+NOT_WHOLE = [2.5, Fraction(5, 2), 3.0, np.float64(3.0), "3", None, [3], math.nan, 3j]
+
+
+@pytest.mark.parametrize("answer", NOT_WHOLE)
 def test_only_integers_answer_whole_queries(ask, answer):
     queryable = ask(max_hits=1)
     with pytest.raises(InvalidTypeError, match="^the query must have an integer answer, found"):
@@ -266,33 +190,13 @@ def test_only_integers_answer_whole_queries(ask, answer):
     assert queryable(len)
 
 
-def test_answers_far_out(ask):
-    for far in (2**63, 2**100, 10**400):
-        assert ask()(lambda rows, far=far: far)
-        assert not ask()(lambda rows, far=far: -far)
-    for far in (1e290, 1e15):
-        assert ask(sensitivity=1.0)(lambda rows, far=far: far)
-        assert not ask(sensitivity=1.0)(lambda rows, far=far: -far)
-
-
-def test_large_integers_keep_their_distance_on_a_fine_grid(ask):
-    """Answers 2**53 + 1 and 2**53 + 2 on neighbours become 2 apart."""
-    queryable = ask(sensitivity=1.0, answer_scale=1e-9)
-    distances = [
-        queryable(oc.handles.Deviation(lambda rows, a=answer: a, 2.0**53)).value
-        for answer in (2**53 + 1, 2**53 + 2)
-    ]
-    assert distances == pytest.approx([1.0, 2.0], abs=1e-6)
-
-
-@pytest.mark.parametrize("failure", [ValueError, KeyError, ZeroDivisionError])
-def test_a_query_that_raises_leaves_the_mechanism_as_it_was(ask, failure):
+def test_a_query_that_raises_leaves_the_mechanism_as_it_was(ask, space):
     def fail(rows):
-        raise failure("no answer")
+        raise KeyError("no answer")
 
-    queryable = ask(max_hits=1, threshold=2)
-    for query in (fail, oc.handles.Deviation(fail, 3), (fail, 3)):
-        with pytest.raises(failure):
+    queryable, made = ask(max_hits=1, threshold=2), narrow(*space, answer=fail)
+    for query in (fail, oc.handles.Deviation(fail, 3), (fail, 3), made):
+        with pytest.raises((KeyError, dp.OpenDPException)):
             queryable(query)
     assert queryable(len).outcome is oc.handles.Outcome.ABOVE
     assert queryable(fail).outcome is oc.handles.Outcome.EXHAUSTED  # not asked
@@ -310,24 +214,6 @@ def test_an_interrupt_within_a_query_closes_the_mechanism(ask):
         queryable(interrupt)
     with pytest.raises(oc.errors.InterruptedHandleError):
         queryable(len)
-
-
-def test_a_transformation_that_fails_leaves_the_mechanism_as_it_was(ask, space):
-    def fail(rows):
-        raise ValueError("no answer")
-
-    made = dp.t.make_user_transformation(
-        *space,
-        dp.atom_domain(T="i32"),
-        dp.absolute_distance(T="i32"),
-        fail,
-        lambda d_in: d_in,
-    )
-    queryable = ask(max_hits=1, threshold=2)
-    with pytest.raises(OpenDPException):
-        queryable(made)
-    assert queryable(len)
-    assert queryable(made).outcome is oc.handles.Outcome.EXHAUSTED
 
 
 def test_a_new_transformation_at_an_old_address_is_checked(ask, space):
@@ -348,13 +234,7 @@ def test_what_a_callable_does_to_its_rows_does_not_reach_the_next(ask):
 
 def test_the_stability_map_of_a_query_is_read_at_each_query(space):
     factor = [1]
-    query = dp.t.make_user_transformation(
-        *space,
-        dp.atom_domain(T=int),
-        dp.absolute_distance(T=int),
-        lambda rows: factor[0] * len(rows),
-        lambda d_in: factor[0] * d_in,
-    )
+    query = narrow(*space, stability=lambda d: factor[0] * d)
     vector = oc.m.make_above_threshold(*space, PURE, 1, scale=1.0, threshold=1000.0)([1, 2, 3])
     assert vector(query).outcome is oc.handles.Outcome.BELOW
     factor[0] = 10**6

@@ -106,11 +106,6 @@ def test_plans_without_a_certified_stability_are_refused():
             oc.t.make_frame_count(DOMAIN, SYMMETRIC, plan)
 
 
-def test_data_in_the_plan_are_ignored():
-    made = oc.t.make_frame_count(DOMAIN, SYMMETRIC, frame([(0, 9)] * 5).filter(pl.col("age") > 4))
-    assert made(frame([(1, 9), (1, 2)])) == 1
-
-
 def test_a_sparse_vector_checks_the_sensitivity_of_a_count():
     pure = dp.max_divergence()
     search = oc.m.make_above_threshold(DOMAIN, BY_WHO, pure, 1, scale=0.01, threshold=2)

@@ -16,7 +16,6 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ReentrantLaunchError
 from opendp_concurrent.mechanisms.individual import (
     NoisySum,
-    individual_scale,
     make_individual_filter,
 )
 
@@ -67,27 +66,11 @@ def test_noise_has_the_law_that_is_paid_for(measure):
         assert not law.isf(1 - ODDS) <= found * factor <= law.isf(ODDS)
 
 
-def test_noise_is_as_fine_as_the_values():
-    queryable = make_individual_filter(*SPACE, ZCDP, 1e6)(rows_of(0.3))
-    answers = [queryable(NoisySum(first, 1.0, 0.1)) for _ in range(20)]
-    assert len(set(answers)) >= 19  # two are the same once in 10^6 times, two more in 10^12
-    assert all((answer * 2**29).is_integer() for answer in answers)
-
-
 def test_people_drop_out_one_by_one_and_nobody_says_so():
     queryable = make_individual_filter(*SPACE, PURE, 3100.0)(rows_of(1.0, 0.5, 0.3))
     answers = [whole(queryable(sure())) for _ in range(12)]
     assert answers == [1.8] * 3 + [0.8] * 3 + [0.3] * 4 + [0.0] * 2
     assert repr(queryable) == "IndividualFilter(open)"
-
-
-@pytest.mark.parametrize("measure", [PURE, ZCDP, RENYI], ids=str)
-def test_the_planned_launches_are_there(measure):
-    d_out = 1e7
-    scale = individual_scale(measure, d_out, 1.0, 7)
-    queryable = make_individual_filter(*SPACE, measure, d_out)(rows_of(*[1.0] * 1000))
-    answers = [round(queryable(NoisySum(first, 1.0, scale)), -2) for _ in range(9)]
-    assert answers == [1000.0] * 7 + [0.0] * 2
 
 
 def test_vectors_and_structured_arrays():
@@ -221,12 +204,3 @@ def test_refusals_are_the_same_for_all_data_and_states():
             said.add(tuple(messages))
             said.add(repr(queryable))
     assert len(said) == 2
-
-
-@pytest.mark.slow
-def test_ten_million_people():
-    people = 10**7
-    data = np.full((people, 1), 1.0)
-    space = dp.numpy.array2_domain(T=float, num_columns=1), dp.symmetric_distance()
-    queryable = make_individual_filter(*space, PURE, 3000.0)(data)
-    assert [whole(queryable(sure())) for _ in range(5)] == [1e7] * 3 + [0.0] * 2

@@ -4,7 +4,7 @@ import numpy as np
 import opendp.prelude as dp
 import pytest
 
-from opendp_concurrent.data.kind import Own, Vectors, kind_of
+from opendp_concurrent.data.kind import Own, kind_of
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.mechanisms.individual import check_people, values_of
 
@@ -45,25 +45,6 @@ def test_arrays_are_not_copied_and_cannot_be_written_to():
     assert as_rows(structured, domain)["age"].tolist() == [1]
 
 
-def test_vectors_have_the_type_of_their_domain():
-    for kind, data, dtype in (
-        ("i32", [1, 2], np.int32),
-        ("u32", [], np.uint32),
-        ("f64", [1.0, 2.0], np.float64),
-        ("bool", [True, False], np.bool_),
-        ("String", ["a", "longer"], object),
-        ("String", [], object),
-    ):
-        rows = as_rows(data, dp.vector_domain(dp.atom_domain(T=kind)))
-        assert rows.dtype == dtype
-        assert rows.tolist() == data
-    assert type(kind_of(dp.vector_domain(dp.atom_domain(T=int)))) is Vectors
-    pairs = dp.vector_domain(dp.user_domain("pairs", lambda _: True))
-    rows = as_rows([(1, 2), (3, 4)], pairs)
-    assert rows.shape == (2,)
-    assert rows[1] == (3, 4)
-
-
 @pytest.mark.parametrize("data", [[1.0], {"rows": 1}, 5, np.array(5.0), None], ids=repr)
 def test_other_data_are_refused_without_saying_them(data):
     with pytest.raises(InvalidTypeError) as caught:
@@ -71,12 +52,6 @@ def test_other_data_are_refused_without_saying_them(data):
     assert str(caught.value) == (
         "the data must be a NumPy array with a row for each person; map input_domain to one first"
     )
-
-
-def test_values_are_of_the_slice():
-    rows = np.arange(20.0).reshape(10, 2)
-    values = values_of(rows, lambda rows: rows[:, 1] > 9)
-    assert values(slice(3, 6)).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -123,16 +123,6 @@ def test_several_keys_by_composition_stay_within_the_loss(keys):
     assert 0.999 * noise.loss[1] < worst <= noise.loss[1] * (1 + 1e-9)
 
 
-def test_several_keys_need_so_many_users():
-    noise = chosen((1.0, 1e-6), 10)
-    assert type(noise) is WeightedGaussian
-    assert (noise.users, noise.loss[0]) == (75, 1.0)
-    assert 0.99e-6 < noise.loss[1] <= 1e-6
-    assert type(chosen((1.0, 1e-6), 2)) is TruncatedGeometric
-    composed, gaussian = composed_geometric(1.0, 1e-6, 3), WeightedGaussian.of(1.0, 1e-6, 3)
-    assert (composed.users, gaussian.users) == (41, 40)
-
-
 def gaussians(means, scale, threshold, reach):
     """The joint law of released sets and noisy weights, on a grid; 0 is a key that nobody has."""
     law = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * scale**2))

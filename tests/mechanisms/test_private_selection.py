@@ -250,9 +250,3 @@ def test_an_eta_whose_mean_underflows_is_refused(space, eta):
     least = oc.c.make_private_selection(release(space, Answers(1)), 5, eta=1e-300).map(1)
     none = oc.c.make_private_selection(release(space, Answers(1)), 5, eta=0.0).map(1)
     assert least == pytest.approx(none, rel=1e-9)
-
-
-def test_streams_are_refused(bits):
-    counter = oc.m.make_counter(*bits, PURE, horizon=8, scale=1.0)
-    with pytest.raises(InvalidTypeError, match="is a stream"):
-        oc.c.make_private_selection(counter, 5, interact=lambda queryable: queryable())

@@ -1,9 +1,6 @@
 """The best of several runs as an event: its number of runs, and its loss beside exact laws."""
 
-from itertools import pairwise
-
 import mpmath as mp
-import numpy as np
 import pytest
 from mpmath import mpf
 
@@ -30,38 +27,6 @@ def test_the_mean_is_never_below_that_of_the_event(mean, shape):
     runs = runs_of_mean(mean, shape)
     with mp.workdps(50):
         assert mpf(mean) <= mean_of(runs) <= mpf(mean) * (1 + mpf("1e-9"))
-
-
-def best(one, gamma, eta):
-    """The law of the best answer, of K runs of which each has the law ``one``; K by its sum."""
-    weights, last = [], mpf(1)
-    for k in range(1, 400):
-        last = last * (1 - gamma) * ((k - 1 + eta) / k if k > 1 else 1)
-        weights.append(last)
-    whole = mp.fsum(weights)
-    below = [mp.fsum(one[:i]) for i in range(len(one) + 1)]
-    return [
-        mp.fsum(w * (high**k - low**k) for k, w in enumerate(weights, 1)) / whole
-        for low, high in pairwise(below)
-    ]
-
-
-@pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
-def test_exact_laws_of_the_best_are_within_the_bound(shape):
-    draw = np.random.default_rng(int(10 * shape))
-    for _ in range(3):
-        one, other = draw.dirichlet(np.ones(3), 2)
-        f = T.finite(one.tolist(), other.tolist())
-        runs = runs_of_mean(3.0, shape)
-        found = selection(oc.fdp.Session(f, f.inverse()), 3.0, shape)
-        with mp.workdps(40):
-            gamma = -mp.expm1(-1 / mpf(runs.scale))
-            p, q = (best([mpf(x) for x in law], gamma, mpf(shape)) for law in (one, other))
-            for epsilon in (0.0, 0.3, 1.0, 3.0):
-                t = mp.exp(epsilon)
-                for a, b in ((p, q), (q, p)):
-                    exact = mp.fsum(max(x - t * y, 0) for x, y in zip(a, b, strict=True))
-                    assert exact <= mpf(found.delta(epsilon)) + mpf("1e-12")
 
 
 def test_what_has_no_scale_or_no_bound_is_no_privacy(monkeypatch):

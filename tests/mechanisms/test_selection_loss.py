@@ -15,7 +15,6 @@ from opendp_concurrent.mechanisms.selection import (
     RandomRuns,
     SelectionCurve,
     fixed_selection,
-    mean_of,
     most_of,
     pure_selection,
     scale_for,
@@ -194,11 +193,3 @@ def test_losses_at_the_ends():
     assert beyond(9.0) == math.inf
     assert beyond(8.0) < math.inf
     assert beyond(1.1) <= beyond(8.0)
-
-
-def test_the_mean_is_that_of_the_law():
-    for mean, eta in LAWS:
-        runs = runs_of(mean, eta)
-        law = weights(runs.scale, eta, runs.most)
-        assert math.fsum(k * p for k, p in enumerate(law, 1)) == pytest.approx(mean, rel=1e-9)
-        assert mean_of(runs.scale, eta) == pytest.approx(mean, rel=1e-9)

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -117,34 +116,3 @@ def test_one_shape_less_and_a_fixed_number_are_seen_by_the_oracle():
     more, less = math.exp(0.1) / (1 + math.exp(0.1)), 1 / (1 + math.exp(0.1))
     fixed = selection(verify.FiniteMechanism((more, less), (less, more)), [0.0] * 49 + [1.0])
     assert fixed.epsilon() > 10 * approximate_selection(runs_of(50.0, 1.0), (0.1, 0.0))[0]
-
-
-def test_it_is_tighter_than_the_renyi_curve():
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-
-    def best(measure, loss):
-        query = dp.m.make_user_measurement(*space, measure, lambda _: 0.5, lambda _: loss)
-        return oc.c.make_private_selection(query, 100.0)
-
-    curve = best(dp.zero_concentrated_divergence(), 0.01)
-    renyi = oc.c.cast(
-        curve,
-        dp.approximate(dp.max_divergence()),
-        delta=1e-6,
-        orders=[1.0 + 2.0**power for power in range(-2, 8)] + [float(n) for n in range(2, 60)],
-    ).map(1)[0]
-    profile = best(oc.gaussian_tradeoff(), math.sqrt(0.02)).map(1).epsilon(1e-6)
-    assert 1.19 < profile < 0.88 * renyi
-
-
-def test_runs_under_each_of_the_measures():
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    count = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=10.0)
-    best = oc.c.make_private_selection(oc.c.cast(count, oc.tradeoff()), 5.0)
-    assert best.output_measure == oc.tradeoff()
-    loss = oc.c.cast(count, oc.tradeoff()).map(1)
-    assert best.map(1) == function_selection(runs_of(5.0, 1.0), loss)
-    assert isinstance(best([1, 2, 3]), int)
-    approximate = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_laplace(10.0))
-    best = oc.c.make_private_selection(approximate, 5.0)
-    assert best.map(1) == approximate_selection(runs_of(5.0, 1.0), (0.1, 0.0))

@@ -85,10 +85,6 @@ def test_a_geometric_law_for_a_logarithmic_one_would_be_seen():
     assert not binom.ppf(ODDS, COUNT, law[0]) <= found[1] <= binom.isf(ODDS, COUNT, law[0])
 
 
-def test_one_run_is_the_least_and_the_most():
-    assert {RandomRuns(5.0, 1.0, 1).draw() for _ in range(20)} == {1}
-
-
 @given(st.floats(1.001, 1e6), st.sampled_from([0.0, 0.25, 0.5, 1.0]))
 def test_a_scale_is_found_for_each_mean(mean, eta):
     scale = scale_for(mean, eta)

@@ -108,14 +108,6 @@ def test_a_threshold_is_rounded_up_for_whole_queries(threshold):
     assert level - 1 < Fraction(threshold) <= level
 
 
-def test_a_half_threshold():
-    steps = Steps.for_sensitivity(1)
-    assert -steps.of("threshold", -499.5) == 500
-    assert -steps.of("threshold", 499.5) == -499
-    assert -steps.of("threshold", -500.0) == 500
-    assert steps.of("x", -0.5) == -1
-
-
 @given(SIZES, st.integers(-(2**70), 2**70))
 def test_values_are_what_the_steps_stand_for(size, count):
     steps = Steps.for_sensitivity(size)
@@ -126,14 +118,6 @@ def test_values_are_what_the_steps_stand_for(size, count):
         assert abs(Fraction(found) - exact) <= abs(exact) * Fraction(1, 2**52) + Fraction(5e-324)
     else:
         assert found == math.copysign(math.inf, exact)
-
-
-def test_values_beyond_the_doubles_are_infinite():
-    fine, coarse = Steps.for_sensitivity(1.0), Steps.for_sensitivity(1e200)
-    assert fine.value(2**2000) == math.inf
-    assert fine.value(-(2**2000)) == -math.inf
-    assert coarse.value(2**1000) == math.inf
-    assert coarse.value(-(2**1000)) == -math.inf
 
 
 @given(SIZES | st.integers(1, 2**53), st.floats(1e-6, 2.0**31 - 1))

@@ -212,14 +212,6 @@ def test_queries_are_rounded_to_the_grid():
     assert values[1] == 1.0
 
 
-def test_queries_as_functions_see_values_in_order():
-    assert Universe(4).vector(lambda cell: cell / 4).tolist() == [0.0, 0.25, 0.5, 0.75]
-    named = Universe(["x", "longer"])
-    assert named.vector(lambda value: len(value) > 1).tolist() == [0.0, 1.0]
-    assert named.vector([True, False]).tolist() == [1.0, 0.0]
-    assert named.vector((1, 0)).tolist() == [1.0, 0.0]
-
-
 @pytest.mark.parametrize(
     ("query", "error", "match"),
     [
@@ -234,13 +226,6 @@ def test_queries_as_functions_see_values_in_order():
 def test_bad_queries(query, error, match):
     with pytest.raises(error, match=match):
         Universe(2).vector(query)
-
-
-def test_the_universe_is_kept_as_it_was_handed_in():
-    values = ["a", "b"]
-    universe = Universe(values)
-    values[0] = "z"
-    assert universe.count(["a", "z"]).tolist() == [1.0, 0.0]
 
 
 def test_weights_must_know_the_number_of_records_and_projection_need_not():
@@ -267,13 +252,6 @@ def test_the_domain_fixes_the_number_of_records():
 
 def counts_of(size):
     return dp.vector_domain(dp.atom_domain(T="i64"), size=size), dp.l1_distance(T="i64")
-
-
-def test_counts_are_the_histogram():
-    made = make_histogram(*counts_of(3), Universe(["a", "b", "c"]))
-    assert made([2, 0, 5]).tolist() == [2.0, 0.0, 5.0]
-    assert [made.map(d_in) for d_in in (0, 1, 7)] == [0.0, 1.0, 7.0]
-    assert made.output_space == make_histogram(WHOLE_RECORDS, SYMMETRIC, Universe(3)).output_space
 
 
 def test_counts_are_clamped_and_no_further_apart():
