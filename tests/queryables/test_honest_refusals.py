@@ -7,13 +7,12 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, MechanismError
+from opendp_concurrent.errors import ConcurrentError, MechanismError
 
 dp.enable_features("contrib", "honest-but-curious")
 
 PURE = dp.max_divergence()
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-BITS = oc.integer_stream(0, 1), oc.event_presence()
 ODOMETER = oc.make_concurrent_odometer(*SPACE, PURE)
 COUNT = SPACE >> dp.t.then_count()
 
@@ -90,25 +89,3 @@ def test_a_key_of_no_part_is_refused_likewise():
     parallel = oc.c.make_parallel_composition(*SPACE, oc.c.by_values({"a": [1]}), {"a": part})
     with pytest.raises(ConcurrentError, match="must be a key of measurements"):
         root()(parallel)["b"]
-
-
-@pytest.mark.parametrize("limited", [False, True])
-def test_the_advice_for_an_odometer_on_a_stream_works(limited):
-    odometer = oc.make_concurrent_odometer(*BITS, PURE)
-    counter = oc.m.make_counter(*BITS, PURE, scale=4.0)
-    stream = oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 2.0))([])
-    query = oc.c.make_limited(odometer, 1, 0.5, label="ada") if limited else odometer
-    with pytest.raises(InvalidTypeError) as refusal:
-        stream(query)
-    advice = str(refusal.value)
-    assert "launch these on this handle itself" in advice
-    assert stream.privacy_loss() == 0.0
-    first = stream(counter)
-    _, _, code = advice.rpartition(": launch ")
-    d_in, d_out = 1, 1.0
-    names = {"make_concurrent_continual": oc.c.make_concurrent_continual}
-    names |= {"make_concurrent_filter": oc.make_concurrent_filter}
-    second = stream(eval(code, names | {"odometer": odometer, "d_in": d_in, "d_out": d_out}))
-    third = second(counter)
-    stream.update_all([1, 0, 1])
-    assert all(isinstance(one.read(), int) for one in (first, third))

@@ -165,9 +165,6 @@ def test_an_error_that_looks_like_an_exhausted_frame_is_hidden(monkeypatch):
         frame.collect()
 
 
-PURE = composition_measure(dp.max_divergence())
-
-
 class Remembering:
     """A ledger that writes down under which terms it was opened."""
 

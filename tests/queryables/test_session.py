@@ -64,15 +64,6 @@ def test_below_a_parent_it_fails_when_it_is_used(space):
     assert root.privacy_loss(1) == 0.25  # charged before it ran
 
 
-def test_an_odometer_with_a_ledger_is_at_the_top(space, tmp_path):
-    ledger_room = pytest.importorskip("opendp_concurrent.ledger")
-    with ledger_room.create_ledger(tmp_path / "budget.db", dataset="d") as ledger:
-        recorded = oc.make_concurrent_odometer(*space, PURE, ledger=ledger, d_in=1)
-        root = made_on(space)[ConcurrentOdometerQueryable]([1])
-        with pytest.raises(InvalidTypeError, match="^an odometer with a ledger cannot be launched"):
-            root(recorded)
-
-
 @pytest.mark.parametrize("d_in", ["one", -1, 1.5, None, [1]])
 def test_a_distance_that_a_native_child_cannot_use_is_named(space, d_in):
     pure = PURE

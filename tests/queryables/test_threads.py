@@ -1,7 +1,6 @@
 """Many threads, one budget."""
 
 import sys
-import threading
 from collections import Counter
 
 import opendp.prelude as dp
@@ -10,6 +9,8 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError, ClosedChildError
 
+from ..build import in_threads
+
 
 @pytest.fixture(autouse=True)
 def _switch_often():
@@ -17,14 +18,6 @@ def _switch_often():
     sys.setswitchinterval(1e-5)
     yield
     sys.setswitchinterval(interval)
-
-
-def in_threads(count, work):
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 def test_eight_threads_spend_exactly_a_budget_for_1_500(space):
@@ -56,7 +49,7 @@ def test_eight_threads_spend_exactly_a_budget_for_1_500(space):
                 assert reading >= last
                 last = reading
 
-    in_threads(8, work)
+    in_threads(work, range(8))
     total = sum(outcomes, Counter())
     assert total == {"answered": 1_500, "refused": 500, "child": 24}
     assert root.privacy_loss() == 375.0
@@ -81,32 +74,24 @@ def test_threads_share_a_filter_whose_children_exclude_others(space):
             except Exception as error:
                 outcomes[number][type(error).__name__] += 1
 
-    in_threads(4, work)
+    in_threads(work, range(4))
     total = sum(outcomes, Counter())
     assert sum(total.values()) == 200
     assert set(total) <= {"answered", "ClosedChildError"}
     assert root.privacy_loss()[0] == pytest.approx(200 * 5e-6)
 
 
-@pytest.mark.parametrize("below", ["ours", "cast"])
-def test_threads_share_what_is_nested_below_a_child_that_excludes_others(space, below):
+def test_threads_share_what_is_nested_below_a_child_that_excludes_others(space):
     """Grandchildren ask OpenDP's sequential compositor around the child: all must take turns."""
     measure = dp.approximate(dp.zero_concentrated_divergence())
+    odometer = oc.make_concurrent_odometer(*space, measure)
+    root = oc.make_concurrent_filter(odometer, 1, (50.0, 1e-3))([1] * 10)
     gaussian = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=1e4))
-    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, measure), 1, (50.0, 1e-3))(
-        [1] * 10
-    )
-    if below == "ours":
-        whole = oc.make_concurrent_composition(*space, measure, 1, [(2e-3, 0.0)] * 500)
-        native = dp.c.make_adaptive_composition(*space, measure, 1, [(1e-6, 0.0)] * 1000)
-        query = gaussian
-    else:
-        inner = oc.make_concurrent_filter(
-            oc.make_concurrent_odometer(*space, dp.max_divergence()), 1, 1.0
-        )
-        whole = dp.c.make_approximate(dp.c.make_pureDP_to_zCDP(inner))
-        query = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1e5)
-        native = dp.c.make_adaptive_composition(*space, dp.max_divergence(), 1, [1e-5] * 1000)
+    pure = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    bounded = oc.make_concurrent_filter(pure, 1, 1.0)
+    whole = dp.c.make_approximate(dp.c.make_pureDP_to_zCDP(bounded))
+    query = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1e5)
+    native = dp.c.make_adaptive_composition(*space, dp.max_divergence(), 1, [1e-5] * 1000)
     child = root(
         dp.m.make_user_measurement(
             *space, measure, whole, lambda d_in: (1.0, 1e-6), TO="ExtrinsicObject"
@@ -120,15 +105,13 @@ def test_threads_share_what_is_nested_below_a_child_that_excludes_others(space, 
             try:
                 if number == 3 and turn == 50:
                     root(gaussian)  # closes all the others
-                elif number % 2:
-                    child(query) if below == "cast" else grandchild(query)
                 else:
-                    grandchild(query)
+                    (child if number % 2 else grandchild)(query)
                 outcomes[number]["answered"] += 1
             except Exception as error:
                 outcomes[number][type(error).__name__] += 1
 
-    in_threads(4, work)
+    in_threads(work, range(4))
     total = sum(outcomes, Counter())
     assert sum(total.values()) == 400
     assert set(total) <= {"answered", "ClosedChildError"}

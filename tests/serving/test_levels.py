@@ -84,16 +84,3 @@ def test_errors_are_within_the_accuracy():
     assert all(one < other for one, other in pairwise(bounds))
     laplace, _ = levels_of(LaplaceLevels, PURE)
     assert laplace.accuracy(WHOLE[0], units_of(0.5)).at(0.05, 1) == 6.0
-
-
-def test_a_level_between_two_has_the_accuracy_of_the_answer_that_it_has():
-    release = oc.m.make_shared_release(*ROWS, ZCDP)([0] * 2000)
-    release(0.005)
-    assert release.accuracy(0.5, answers=1) < release.accuracy(0.25, answers=1) < 4
-    release(0.5)
-    for level in (0.005, 0.25, 0.5):
-        bound = release.accuracy(level, answers=1)
-        assert sum(abs(one) > bound for one in release(level)) < 200
-    assert release.accuracy(0.25, answers=1) == release.accuracy(0.005, answers=1)
-    with pytest.raises(InvalidValueError, match="below that of the first"):
-        release.accuracy(0.001, answers=1)

@@ -22,10 +22,6 @@ def _dp_deserialize_knows_this_package():
     oc.uninstall()
 
 
-def count(scale=4.0):
-    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
-
-
 def not_restored():
     odometer = oc.make_concurrent_odometer(*SPACE, PURE)
     bounded = oc.make_concurrent_filter(odometer, 1, 1.0)
@@ -59,7 +55,7 @@ def make_contexts():
     each = {"pure": {"epsilon": 0.5}, "zcdp": {"rho": 0.25}}
     each["approximate"] = {"epsilon": 0.5, "delta": 1e-8}
     for name, loss in losses.items():
-        for split in ({"split_evenly_over": 2}, {"split_by_weights": [1, 3]}, {}):
+        for split in ({"split_by_weights": [1, 3]}, {}):
             yield name, loss, split, {} if split else each[name]
 
 

@@ -246,20 +246,6 @@ def test_a_charge_stays_when_the_query_fails_and_no_level_is_noted(space):
     assert runs == [3, 3]  # the exact answer is computed once
 
 
-def test_a_charge_stays_when_a_draw_fails(space, monkeypatch):
-    root = filtered(space)
-    release = root(shared(space))
-    coarse = release(0.25)
-    with monkeypatch.context() as failing:
-        failing.setattr(Chain, "_new", lambda *_: 1 / 0)
-        with pytest.raises(Exception, match="division"):
-            release(0.5)
-    assert (root.privacy_loss(), release.finest) == (0.5, 0.25)
-    assert release(0.25) == coarse
-    release(0.5)
-    assert root.privacy_loss() == 0.75
-
-
 def test_an_interrupt_leaves_a_charge_and_a_release_that_goes_on(space):
     def slow(rows):
         signal.raise_signal(signal.SIGINT)

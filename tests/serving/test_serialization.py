@@ -5,7 +5,6 @@ import warnings
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import opendp.mod
@@ -28,7 +27,6 @@ from ..forks import run_program
 
 dp.enable_features("contrib", "honest-but-curious")
 
-ROOT = Path(__file__).parents[2]
 D_INS = (1, 2, 3, 7)
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROXIMATE = dp.approximate(PURE)
@@ -590,36 +588,24 @@ def where(operation, *operands):
 
 HOSTILE = {
     "unknown module": (call("os", "system", command="true"), "not a constructor"),
-    "unknown name": (call("measurements", "make_nothing"), "not a constructor"),
     "dotted": (call("measurements", "make_laplace.__globals__"), "not a constructor"),
-    "imports by name": (
-        call("_lib", "import_optional_dependency", name="antigravity"),
-        "not a constructor",
-    ),
-    "features": (call("mod", "enable_features", features=["x"]), "not a constructor"),
     "data": (call("measurements", "make_user_measurement"), "not a constructor"),
     "a claim about the sample": (
         call("combinators", "make_population_amplification", population_size=10**9),
         "not a constructor",
     ),
-    "functions": (call(MODULE, "make_continual", **ON, start=COUNT), "not a constructor"),
-    "private": (call(MODULE, "_allowed", allow=None), "not a constructor"),
     "no name": (call("measurements", None), "no string"),
     "extra key": ({**MEASURE, "more": 1}, "neither a call"),
-    "missing key": ({"__function__": "max_divergence", "__module__": "measures"}, "neither a call"),
-    "plain object": ({"a": 1}, "neither a call"),
     "polars": ({"__expr__": "AAAA", "__version__": opendp.mod.__version__}, "Polars"),
     "tuple of a number": ({"__tuple__": 3}, "tuple"),
     "extra argument": (call("measures", "max_divergence", more=1), "does not take"),
     "version": (call("measures", "max_divergence", version="0.1"), "OpenDP '0.1'"),
-    "version of another type": (call("measures", "max_divergence", version=[]), "OpenDP"),
     "arguments of another type": ({**MEASURE, "__kwargs__": [1]}, "keyword arguments"),
     "missing argument": (call("measures", "approximate"), "approximate refuses"),
     "metric for a domain": (
         call("domains", "vector_domain", atom_domain=METRIC),
         "atom_domain must be a domain",
     ),
-    "number for a text": (call("domains", "atom_domain", T=-1), "T must be a type"),
     "number for a measurement": (
         call(MODULE, "chain", measurement=1, transformation=COUNT),
         "must be a measurement",
@@ -631,10 +617,6 @@ HOSTILE = {
         "must be a measurement",
     ),
     "promise": (call(MODULE, "make_above_threshold", **SVT, monotone=True), "; leave it out"),
-    "promise in a list": (
-        [call(MODULE, "make_above_threshold", **SVT, monotone=1)],
-        "monotone, which is a",
-    ),
     "score": (call(MODULE, "make_private_selection", score=COUNT), "score, which is a"),
     "a noisy curve": (
         call(
@@ -647,26 +629,16 @@ HOSTILE = {
         ),
         "d_mids must have no mechanism",
     ),
-    "a noisy curve in a mapping": (
-        [call(MODULE, "mapping", items=[{"__tuple__": ["alice", COUNT]}])],
-        "items must have no mechanism",
-    ),
-    "a transformation as a key": (
-        call(MODULE, "make_parallel_continual", **ON, key=COUNT),
-        "not a constructor",
-    ),
     "dtype": (call(MODULE, "array", values=[1], dtype="object"), "dtype"),
     "NaN as text in an array": (
         call(MODULE, "array", values=["nan", "1"], dtype="float64"),
         "values must be numbers",
     ),
-    "None in an array": (call(MODULE, "array", values=[None], dtype="float64"), "values must be"),
     "a number that becomes infinite": (
         call(MODULE, "array", values=[1e300], dtype="float32"),
         "that float32 has",
     ),
     "a number that is cut": (call(MODULE, "array", values=[1.5], dtype="int32"), "that int32 has"),
-    "a number that wraps": (call(MODULE, "array", values=[-1], dtype="uint8"), "that uint8 has"),
     "many tuples as keys": (
         call(
             MODULE,
@@ -697,20 +669,7 @@ HOSTILE = {
         ),
         "bounds must be at most",
     ),
-    "certified noise that takes hours": (
-        call(
-            MODULE,
-            "make_certified_geometric",
-            input_domain=ATOM,
-            input_metric=call("metrics", "absolute_distance", T="i32"),
-            output_measure=MEASURE,
-            scale=1.0,
-            bounds={"__tuple__": [0, 2**31 - 1]},
-        ),
-        "bounds must be at most",
-    ),
     "a comparison by its method": (where("__init__", A, A), "make_where refuses"),
-    "a connective of SQL": (where("or 1=1 or", A, A), "make_where refuses"),
     "a negated number": (where("not", 3), "an expression was expected"),
     "a type of a column": (
         call(
@@ -728,17 +687,6 @@ HOSTILE = {
             groups=[],
         ),
         "types",
-    ),
-    "a table with a negative bound": (
-        call(
-            MODULE,
-            "table_domain",
-            columns=[{"__tuple__": ["a", "int"]}],
-            unit="a",
-            rows=-1,
-            groups=[],
-        ),
-        "rows",
     ),
     "a long range": (call(MODULE, "integers", start=0, stop=10**6, step=1), "list them"),
     "a range without steps": (

@@ -82,20 +82,6 @@ def test_gaussian_noise_under_the_relatives_of_zcdp(space, measure, levels):
     assert both == pytest.approx(one)
 
 
-def test_vectors(space):
-    cells = space >> dp.t.then_count_by_categories([1, 2, 3])
-    root = oc.make_concurrent_odometer(*space, PURE)([1, 1, 3] * 1000)
-    release = root(cells >> oc.m.then_shared_release(PURE))
-    coarse, fine = release(0.5), release(2.0)
-    assert len(coarse) == len(fine) == 4
-    assert abs(fine[0] - 2000) < 50
-    assert release(0.5) == coarse
-    assert root.privacy_loss(1) == 2.0
-    assert release.accuracy(2.0, answers=4) >= release.accuracy(2.0, answers=1) > 0
-    with pytest.raises(InvalidTypeError, match="answers must be given"):
-        release.accuracy(2.0)
-
-
 def test_what_is_refused(space):
     floats = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     with pytest.raises(InvalidTypeError, match="input_domain .* must be of integers"):

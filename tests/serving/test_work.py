@@ -8,7 +8,6 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError, SpaceMismatchError
 from opendp_concurrent.serving import values as calls
-from opendp_concurrent.serving.kinds import Work
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -49,26 +48,6 @@ def test_trusted_messages_are_not_limited():
     with pytest.raises(InvalidValueError, match="too many cells"):
         oc.deserialize(text)
     assert dp.deserialize(text).map(1)[1] == 1e-6
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"d_mids": [(1.0, 0.0)] * 9, "delta": 1e-6},
-        {"d_mids": "text", "delta": 1e-6},
-        {"d_mids": [[], {}, None, ([],)], "delta": 1e-6},
-        {"horizon": "a", "method": "square_root", "window": -5},
-        {"horizon": 2**62, "method": "tree"},
-        {"universe": None, "queries": [None, 3]},
-        {"odometer": 3, "keys": 7, "orders": 4},
-        {"measurement": 3, "to_measure": 4, "output_measure": "a"},
-        {"max_hits": None},
-    ],
-)
-def test_cells_are_counted_for_any_arguments(given):
-    """A constructor refuses them by name; the count comes first and must not fail."""
-    for name in ("cast", "make_counter", "make_concurrent_composition", "make_block_filter"):
-        Work().add(name, given)
 
 
 # --- what is expected -----------------------------------------------------------------------------
@@ -137,14 +116,3 @@ def test_the_space_is_compared_before_anything_else_is_built(monkeypatch):
     with pytest.raises(SpaceMismatchError):
         oc_made(text, space=SPACE, output_measure=APPROXIMATE)  # what was made is compared, too
     assert len(seen) == 1
-
-
-def test_a_message_for_no_mechanism_has_no_space():
-    with pytest.raises(SpaceMismatchError, match="^input_domain"):
-        oc.deserialize(oc.serialize(SPACE[0]), space=SPACE)
-    confused = json.loads(oc.serialize(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5])))
-    for name, other in (("input_domain", "input_metric"), ("output_measure", "input_domain")):
-        tree = json.loads(json.dumps(confused))
-        tree["__kwargs__"][name] = tree["__kwargs__"][other]
-        with pytest.raises(SpaceMismatchError, match=f"^{name}"):
-            oc.deserialize(json.dumps(tree), space=SPACE, output_measure=PURE)

@@ -18,7 +18,6 @@ from opendp_concurrent.streams import window
 from opendp_concurrent.streams.digits import (
     DigitNoise,
     Digits,
-    DigitsPrefix,
     NodeNoise,
     best_digits,
     least_base,
@@ -261,17 +260,3 @@ def test_the_measured_error_is_the_formula():
         found = np.mean(np.array(handle(None), dtype=float) ** 2)
         expected = 2 * shape.nodes(high) * 20.0**2
         assert found == pytest.approx(expected, rel=7 * math.sqrt(5 / runs))
-
-
-def test_a_sum_of_an_array_takes_noise_beyond_64_bits():
-    class Far:
-        def draw(self):
-            return 2**70
-
-    prefix = DigitsPrefix(best_digits(3), Far())
-    prefix.update_all(np.array([1, 2]))
-    prefix.update_all(np.array([3]))
-    assert prefix.total() % 2**70 == 6
-    rows = DigitsPrefix(best_digits(3), Far())
-    rows.update_all(np.array([[1, 2]]))
-    assert [one % 2**70 for one in rows.total().tolist()] == [1, 2]
