@@ -4,6 +4,7 @@
 * ``calls.py`` converts data, runs, and carries errors and interrupts through native calls;
   ``data.py`` reads domains, distances and maps; ``interrupts.py`` keeps interrupts away from what
   must not be half done.
+* ``versions.py`` has all differences between the versions of OpenDP.
 * ``prelude.py`` is what the package reads OpenDP's names from, as ``dp``.
 * ``hook.py`` makes the hooks, by which an import changes functions of OpenDP. ``_hooks.py`` at the
   top puts them.
@@ -36,7 +37,6 @@ from .constructors import (
     TRANSFORMATION,
     VERSION,
     QueryParts,
-    curve_of,
     descriptor,
     frame_parts,
     group_parts,
@@ -66,6 +66,7 @@ from .data import (
 )
 from .hook import chaining, copy_lists, deserializing, infer_as_measurement
 from .interrupts import CRITICAL, Lock, interruptible, uninterruptible
+from .versions import HAS_NOISY_TOP_K, KEEPS_DESCRIPTORS, curve_of
 
 set_once()
 guard()

@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from inspect import signature
 from io import BytesIO
 from math import dist, isnan
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from opendp.mod import Domain, LazyFrameDomain, Measurement, Metric
 
 from .._checks import one_of
 from ..errors import AdvisoryError, Distance
+from .versions import options_of_tree
 
 _CHAINS = {"make_chain_mt": "measurement1", "make_chain_tt": "transformation1"}
 _THRESHOLDS = ("make_gaussian_threshold", "make_laplace_threshold", "make_noise_threshold")
@@ -63,9 +63,8 @@ def _moved_by_a_mean() -> bool:
 
 def _tree(size: int, metric: Metric) -> Any:
     make = transformations.make_b_ary_tree
-    more = {"output_metric": metric} if "output_metric" in signature(make).parameters else {}
     space = domains.vector_domain(domains.atom_domain(T=int), size=size), metric
-    return make(*space, leaf_count=size, branching_factor=size, **more)
+    return make(*space, leaf_count=size, branching_factor=size, **options_of_tree(metric))
 
 
 def _more_than_its_height() -> bool:

@@ -32,8 +32,8 @@ from ..errors import (
     charged,
     tell_charged,
 )
-from .constructors import callback_codes
 from .interrupts import CRITICAL, interruptible, uninterruptible
+from .versions import callback_codes
 
 _OK, _ERROR = lib.ffiresult_ok, lib.ffiresult_err  # what a callback returns by
 _LOCK = threading.RLock()  # reentrant: garbage collection under the lock may free an object

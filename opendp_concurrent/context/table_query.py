@@ -14,7 +14,7 @@ from opendp import measurements
 
 from .. import _checks as checks
 from .. import composition, tables
-from .._opendp import dp, query_parts
+from .._opendp import HAS_NOISY_TOP_K, dp, query_parts
 from ..errors import Data, Distance, InvalidTypeError, InvalidValueError, TooFewRowsError
 from . import advice
 from .answers import ACCURACIES, Labels, Noise, Summary, library_of
@@ -73,7 +73,7 @@ def best_top(
 ) -> Top:
     """Return the way that has less noise at the same loss."""
     ways = [Top(counts, measure, wanted, False)]
-    if hasattr(measurements, "then_noisy_top_k"):  # OpenDP 0.14 has none
+    if HAS_NOISY_TOP_K:
         ways.append(Top(counts, measure, wanted, True))
     return min(ways, key=lambda one: one.noise(d_in))
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from inspect import signature
 
 from opendp import measures as _measures
 from opendp.context import loss_of
@@ -16,19 +15,18 @@ from opendp.measures import (
 )
 from opendp.mod import Measure, OpenDPException
 
-from .._opendp import uninterruptible
+from .._opendp import KEEPS_DESCRIPTORS, uninterruptible
 from ..errors import Argument, Loss
 from ..numerics import from_units_up, to_units
 
 _DESCRIBED: dict[str, Argument] = {}  # descriptors by identifier, for OpenDP that keeps none
-_KEEPS_DESCRIPTORS = "identifier" in signature(_measures.user_divergence).parameters  # since 0.15
 
 
 @uninterruptible  # as _opendp/constructors.py says
 def user_divergence(kind: str, **parameter: float) -> Measure:
     """Return the measure with a descriptor of its own."""
     described = Described(kind, tuple(parameter.values()), "".join(parameter))
-    if _KEEPS_DESCRIPTORS:
+    if KEEPS_DESCRIPTORS:
         return _measures.user_divergence(str(described), described)
     measure = _measures.user_divergence(str(described))
     _DESCRIBED[repr(measure)] = described
@@ -63,7 +61,7 @@ def descriptor(measure: Argument) -> Argument:
     """Return the descriptor of a measure that OpenDP lacks; None for OpenDP's own."""
     if not is_extrinsic(measure):
         return None
-    return measure.descriptor if _KEEPS_DESCRIPTORS else _DESCRIBED.get(repr(measure))
+    return measure.descriptor if KEEPS_DESCRIPTORS else _DESCRIBED.get(repr(measure))
 
 
 def is_extrinsic(measure: Argument) -> bool:

@@ -3,7 +3,7 @@ import sys
 
 from opendp import _convert
 
-from opendp_concurrent._opendp import constructors as versions
+from opendp_concurrent._opendp import versions
 
 RENAMED = """
 import opendp.prelude
@@ -21,7 +21,7 @@ mod.__all__.remove("PrivacyProfile")
 PROFILE = """
 import opendp.prelude as dp
 import opendp_concurrent as oc
-from opendp_concurrent._opendp.constructors import curve_of
+from opendp_concurrent._opendp.versions import curve_of
 assert curve_of(PrivacyGuarantee(len)) is len
 assert curve_of(0.5) == 0.5
 dp.enable_features("contrib", "honest-but-curious")
