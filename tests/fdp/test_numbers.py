@@ -83,17 +83,6 @@ def test_two_steps_of_little_noise_lose_nearly_the_sum(rate):
     assert one.power(2).delta(0.0) >= 2 * rate * (1 - rate) * (1 - 1e-12)
 
 
-def test_the_accountant_reads_a_small_rate_as_itself():
-    e = pytest.importorskip("dp_accounting").dp_event
-    step = e.PoissonSampledDpEvent(1e-12, e.GaussianDpEvent(1.0))
-    found = oc.fdp.from_dp_event(e.SelfComposedDpEvent(step, 1000))
-    assert found == oc.fdp.Session.subsampled_gaussian(1.0, 1e-12).power(1000)
-    assert found.delta(0.0) <= 1e-9
-    whole = oc.fdp.from_dp_event(e.PoissonSampledDpEvent(1 - 1e-10, e.GaussianDpEvent(1.0)))
-    assert whole.removed != T.gaussian(1.0)
-    assert whole.epsilon(1e-5) <= T.gaussian(1.0).epsilon(1e-5)
-
-
 @settings(max_examples=15, deadline=None)
 @given(st.floats(-323.0, -1e-9), st.floats(0.1, 15.0), st.floats(-2.0, 4.0))
 def test_every_rate_is_within_its_bounds(power, mu, epsilon):

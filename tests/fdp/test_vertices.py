@@ -131,18 +131,6 @@ def test_a_group_is_the_iterated_curve(first, second, size):
             assert bounds.width <= 1e-10
 
 
-def test_group_privacy_has_closed_forms():
-    assert T.gaussian(0.75).group(4) == T.gaussian(3.0)
-    assert T.laplace(0.5, 4).group(2).delta(0.3) >= T.laplace(1.0, 8).delta(0.3)
-    bounds = T.pure(1.0).group(2).beta_bounds(0.2)
-    assert bounds.lower <= 0.1678794412 <= bounds.upper + 1e-10
-    with mp.workdps(30):  # two steps on the first slope
-        for alpha in (0.01, 0.05, 0.09):
-            value = 1 - mp.exp(2) * mpf(alpha)
-            found = T.pure(1.0).group(2).beta_bounds(alpha)
-            assert mpf(found.lower) <= value <= mpf(found.upper)
-
-
 def test_the_ends_are_iterated():
     assert T.worst().group(3).delta(1.0) == 1.0
     assert T.identity().group(3) == T.identity()

@@ -5,7 +5,6 @@ Statistical bounds fail by chance with odds below 1e-10 each; noise is OpenDP's.
 
 import math
 import sys
-import threading
 
 import numpy as np
 import opendp.prelude as dp
@@ -14,10 +13,9 @@ from scipy.stats import chi2, gamma, norm
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ReentrantLaunchError
-from opendp_concurrent.mechanisms.individual import (
-    NoisySum,
-    make_individual_filter,
-)
+from opendp_concurrent.mechanisms.individual import NoisySum, make_individual_filter
+
+from ..build import in_threads
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
@@ -163,18 +161,8 @@ def test_threads_do_not_pay_twice_or_too_little():
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
-        queryable = make_individual_filter(*SPACE, PURE, 20_100.0)(rows_of(1.0, 0.5))
-        found = []
-
-        def work():
-            for _ in range(8):
-                found.append(whole(queryable(sure())))
-
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        queryable, found = make_individual_filter(*SPACE, PURE, 20_100.0)(rows_of(1.0, 0.5)), []
+        in_threads(lambda _: found.extend(whole(queryable(sure())) for _ in range(8)), range(8))
         assert sorted(found, reverse=True) == [1.5] * 20 + [0.5] * 20 + [0.0] * 24
     finally:
         sys.setswitchinterval(interval)

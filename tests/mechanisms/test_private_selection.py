@@ -17,6 +17,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.mechanisms.selection import RandomRuns, most_of, scale_for
 
+from ..build import opened
 from .selection_oracle import selected, weights
 
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
@@ -150,7 +151,8 @@ def session(space, measure=PURE):
     return oc.make_concurrent_composition(*space, measure, 1, [0.05, 0.05])
 
 
-def test_an_interactive_measurement_is_talked_with_and_then_closed(space):
+@pytest.mark.parametrize("is_below", [False, True], ids=["alone", "below a filter"])
+def test_an_interactive_measurement_is_talked_with_and_then_closed(space, is_below):
     count = space >> dp.t.then_count() >> dp.m.then_laplace(20.0)
     kept = []
 
@@ -160,12 +162,15 @@ def test_an_interactive_measurement_is_talked_with_and_then_closed(space):
 
     best = oc.c.make_private_selection(session(space), 4, interact=interact)
     assert best.map(1) <= 0.3
-    score, said = best([1, 2, 3])
+    root = opened(1.0, data=[1] * 9)
+    score, said = root(best) if is_below else best([1, 2, 3])
     assert isinstance(score, int)
     assert said == "both"
+    other = root(session(space))
     for queryable in kept:
         with pytest.raises(EndedError, match="ask all of its queries in interact"):
             queryable(count)
+    assert isinstance(other(count), int)  # a child of its own is open
 
 
 def test_children_and_native_queryables_are_closed_too(space):
@@ -191,23 +196,6 @@ def test_children_and_native_queryables_are_closed_too(space):
             with pytest.raises((EndedError, dp.OpenDPException), match="ask all of its queries"):
                 queryable(count)
         kept.clear()
-
-
-def test_runs_below_a_filter_are_closed(space):
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(20.0)
-    kept = []
-
-    def interact(queryable):
-        kept.append(queryable)
-        return queryable(count)
-
-    best = oc.c.make_private_selection(session(space), 4, interact=interact)
-    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1.0)([1] * 9)
-    root(best)
-    other = root(session(space))
-    with pytest.raises(EndedError):
-        kept[0](count)
-    assert isinstance(other(count), int)  # a child of its own is open
 
 
 def test_a_queryable_is_no_answer(space):
