@@ -22,13 +22,6 @@ def test_numbers_pass_as_doubles():
     assert checks.non_negative(x=math.inf) == math.inf
 
 
-@pytest.mark.parametrize("value", [None, 0.5, [0.5, 0.0], (0.5,), (0.5, 0.0, 0.0), "ab"])
-def test_a_pair_is_a_tuple_of_two(value):
-    for guard in (checks.pair, checks.epsilon_delta):
-        with pytest.raises(InvalidTypeError, match="^d_mid must be a pair of numbers, found"):
-            guard(d_mid=value)
-
-
 def test_the_components_of_a_loss_are_named():
     assert checks.epsilon_delta(d_mid=(1, 0)) == (1.0, 0.0)
     with pytest.raises(InvalidValueError, match=r"^d_mid\[0\] \(-1"):

@@ -47,21 +47,6 @@ def test_an_accumulator_from_the_rule_of_the_sum_is_the_sum(losses, d_out):
         assert inverted.remaining(d_out) == plain.remaining(d_out)
 
 
-def test_a_rule_of_ones_own_makes_odometers_and_filters(space):
-    measure = dp.max_divergence()
-    odometer = oc.make_concurrent_odometer(
-        *space, measure, accumulator=oc.accumulators.from_rule(SumRule())
-    )
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
-    root = oc.make_concurrent_filter(odometer, 1, 0.5)([1, 2, 3])
-    assert [isinstance(root(count), int) for _ in range(2)] == [True, True]
-    with pytest.raises(BudgetExceededError):
-        root(count)
-    assert root.privacy_loss() == 0.5
-    assert root.remaining() == 0.0
-    assert "from_rule(SumRule())" in repr(odometer)
-
-
 # --- distances that are no numbers ---------------------------------------------------------------
 
 UNIT = oc.TradeoffFunction.gaussian(0.125)

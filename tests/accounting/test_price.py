@@ -29,41 +29,6 @@ def test_keys_are_equal_for_equal_distances_only(one, two):
     assert (distance_key(one) == distance_key(two)) == (shape(one) == shape(two))
 
 
-@pytest.mark.parametrize(
-    ("one", "two"),
-    [
-        (1, 1.0),
-        (True, 1),
-        ((1, 2.0), (1.0, 2.0)),
-        ([1], (1,)),
-        ({"a": 1}, {"a": 2}),
-        (np.float32(0.1), np.float64(0.1)),
-        (np.zeros(2), np.zeros((2, 1))),
-        (np.zeros(2, "int64"), np.zeros(2, "float64")),
-        (Bound(by=["a"], per_group=1), Bound(by=["a"], per_group=2)),
-        (Bound(by=["a"], per_group=1), Bound(by=["b"], per_group=1)),
-    ],
-)
-def test_different_distances_have_different_keys(one, two):
-    assert distance_key(one) != distance_key(two)
-
-
-def test_what_repr_leaves_out_tells_distances_apart():
-    one, two = np.zeros(3000), np.zeros(3000)
-    two[1500] = 9.0
-    assert repr(one) == repr(two)
-    assert distance_key(one) != distance_key(two)
-    assert distance_key(one) == distance_key(one.copy())
-
-
-def test_a_key_is_a_copy_of_what_may_change():
-    array, values = np.zeros(3), [1, [2]]
-    before = distance_key(array), distance_key(values)
-    array[0], values[1][0] = 1.0, 3
-    assert distance_key(array) != before[0]
-    assert distance_key(values) != before[1]
-
-
 def test_bounds_of_frames_are_known_again():
     one, two = ([Bound(by=["a", pl.col("b").abs()], per_group=1)] for _ in range(2))
     assert distance_key(one) == distance_key(two)
@@ -117,6 +82,9 @@ def listed(more):
         (Plain(1), Plain(2)),
         (frozenset({1}), frozenset({True})),
         ({1}, {1, 2}),
+        (Bound(by=["a"], per_group=1), Bound(by=["a"], per_group=2)),
+        (Bound(by=["a"], per_group=1), Bound(by=["b"], per_group=1)),
+        (np.zeros(2), np.zeros((2, 1))),
         (np.ma.array([1, 2], mask=[0, 1]), np.ma.array([1, 2], mask=[0, 0])),
         (np.array(["2026-01-01"], "M8[D]"), np.array(["2026-01-02"], "M8[D]")),
         (
@@ -171,14 +139,6 @@ def test_a_map_cannot_change_the_distance_that_it_is_asked_at():
     inward, d_in = StabilityMap(nosy), [3]
     assert inward(d_in) == [0]
     assert d_in == [3]
-
-
-def test_what_a_stability_map_returns_is_a_copy():
-    shared = [3]
-    inward = StabilityMap(lambda d_in: shared)
-    assert inward(1) == [3]
-    shared[0] = 0
-    assert inward(1) == [3]
 
 
 def test_a_distance_of_ones_own_does_not_change():

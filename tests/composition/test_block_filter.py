@@ -202,11 +202,3 @@ def test_a_rule_that_charges_the_average_is_caught(monkeypatch):
     worst = law.worst_loss(rounds=3)
     assert worst.ratio == 27
     assert worst.loss > made.map(1)
-
-
-# --- block steps ---------------------------------------------------------------------------------
-
-
-MAX_DIVERGENCE = composition_measure(dp.max_divergence())
-GAUSSIAN = composition_measure(oc.gaussian_tradeoff())
-APPROXIMATE_ZCDP = composition_measure(dp.approximate(dp.zero_concentrated_divergence()))

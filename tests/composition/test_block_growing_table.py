@@ -69,17 +69,6 @@ def test_a_unit_is_in_no_more_weeks_than_it_is_charged_for(kind, most, early):
         assert spent <= made.map(1) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("kind", TRUNCATIONS)
-@pytest.mark.parametrize("snapshot", [False, True])
-def test_blocks_are_not_added_to_a_table_whose_truncation_bounds_a_moment(kind, snapshot):
-    _, visits = empty(snapshot=snapshot)
-    bounded = visits.space >> TRUNCATIONS[kind](3)
-    root = (bounded >> filtered(bounded, [1]))(visits)
-    with pytest.raises(InvalidTypeError, match=r"keys cannot be added.*unit="):
-        root.add_blocks([2])
-    assert 2 not in root
-
-
 def test_a_ledger_outlives_the_table_whose_truncation_bounds_a_moment(tmp_path):
     _, visits = empty()
     bounded = visits.space >> oc.t.then_group_truncate("week", groups=3)
@@ -131,19 +120,6 @@ def test_a_unit_of_person_and_week_is_charged_for_each_week(measure, cost):
     assert [made.map(weeks) for weeks in (1, 2, 12)] == [0.5 * k**cost for k in (1, 2, 12)]
     # the group privacy of 12 steps is at least what 12 launches cost that differ in one week each
     assert made.map(12) >= 12 * root.privacy_loss(3)
-
-
-def test_a_ledger_keeps_blocks_of_a_unit_of_person_and_week(tmp_path):
-    connection, visits = empty(unit=("person", "week"))
-    once = visits.space >> oc.t.then_truncate(1)
-    with create_ledger(tmp_path / "budgets.db", "weeks") as ledger:
-        for week in range(3):  # the table grows, and the filter is made again
-            connection.execute("INSERT INTO visits VALUES (7, ?)", [week])
-            root = filtered(once, range(week + 1), ledger=ledger)(once(visits))
-            assert root(range(week + 1), counting(once)) == week + 1
-            assert [root.privacy_loss(w) / 1e9 for w in range(week + 1)] == pytest.approx(
-                [week + 1 - w for w in range(week + 1)]
-            )
 
 
 def test_a_week_that_is_no_part_of_the_unit_is_bounded_at_one_moment():

@@ -1,14 +1,10 @@
 """Budgets of blocks in a ledger: charged on all blocks or none, shared, found again, audited."""
 
-from collections import Counter
-
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.composition.block_totals import OnKeys
 from opendp_concurrent.errors import (
-    BlockExceededError,
     InvalidTypeError,
     InvalidValueError,
     LedgerMismatchError,
@@ -35,34 +31,6 @@ def losses(root):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "budget.db"
-
-
-def test_budgets_are_found_again_by_key_in_any_order(path):
-    with create_ledger(path, "visits") as kept:
-        root = spawn(kept)
-        assert root(["W1", "W2"], costing(0.25)) == 2
-        root([("W", 3), "W2"], costing(0.5))
-        assert losses(root) == [0.25, 0.75, 0.5, 0.0]
-    with open_ledger(path, "visits") as kept:
-        root = spawn(kept, keys=[4, ("W", 3), "W2"])
-        assert losses(root) == [0.75, 0.5, 0.0]
-        with pytest.raises(
-            BlockExceededError, match=r"block 'W2' of the filter of ledger 'visits'"
-        ):
-            root([4, "W2"], costing(0.5))
-        root.add_blocks(["W1"])
-        assert losses(root) == [0.25, 0.75, 0.5, 0.0]
-        root(["W1", 4], costing(0.75))
-        assert losses(root) == [1.0, 0.75, 0.5, 0.75]
-        summary, entries = kept.read()
-        assert [entry.d_mid for entry in entries] == [
-            OnKeys(("W1", "W2"), 0.25),
-            OnKeys(("W2", ("W", 3)), 0.5),
-            OnKeys((4, "W1"), 0.75),
-        ]
-        assert [entry.loss.of("W2").loss for entry in entries] == [0.25, 0.75, 0.75]
-        assert summary.spent.of("W1").loss == 1.0
-        assert summary.launches == 3
 
 
 def test_a_key_that_no_process_could_read_again_is_refused(path):
@@ -125,17 +93,3 @@ def test_shared_accumulators_are_replayed(path):
         root = spawn(kept, d_out=(1.0, 1e-6), accumulator=accumulator, measure=measure)
         assert losses(root) == before
         assert before[0][0] > 0.2
-
-
-def work(path, number):
-    kept = open_ledger(path, "visits")
-    root, admitted = spawn(kept), []
-    for turn in range(30):
-        named = [KEYS[(number + turn) % 4], KEYS[(number + turn + 1) % 4]]
-        try:
-            root(named, costing(0.0625))
-        except BlockExceededError:
-            continue
-        admitted += named
-    kept.close()
-    return Counter(admitted)

@@ -92,29 +92,6 @@ def test_an_interrupt_between_keys_and_places_leaves_no_block_with_other_records
     assert root([2], seen(VECTOR)) == [24]
 
 
-def test_refused_blocks_keep_no_data():
-    root = spawn(VECTOR, [11], oc.c.by_key(lambda r: r // 10), [1])
-    for wrong in ([2, 1], [2, 2], range(0, 2), range(10**30)):
-        with pytest.raises(InvalidValueError, match="keys"):
-            root.add_blocks(wrong, [21])
-    assert len(root._blocks.records._batches) == 1
-    root.add_blocks([2])
-    assert root([1, 2], seen(VECTOR)) == [11]
-
-
-def test_a_key_function_that_raises_puts_the_record_nowhere():
-    root = spawn(VECTOR, [0, 1, 2], oc.c.by_key(lambda r: [r] if r == 1 else 2 // r), [1])
-    assert root([1], seen(VECTOR)) == [2]
-
-
-def test_groups_of_values_are_blocks():
-    weeks = oc.c.by_values({"w1": range(0, 7), "w2": range(7, 14)})
-    root = spawn(VECTOR, [3, 8, 20, 13], weeks)
-    assert root(["w2"], seen(VECTOR)) == [8, 13]
-    with pytest.raises(InvalidValueError, match="'w3'"):
-        root.add_blocks(["w3"])
-
-
 def test_a_mapping_has_its_blocks_as_entries():
     root = spawn(OWN, {"a": [1], "b": [2], "z": [9]}, oc.c.by_entry(), ["a", "b", "c"])
     assert root(["b", "c", "a"], seen(OWN)) == {"a": [1], "b": [2]}

@@ -12,9 +12,9 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import _opendp as native
-from opendp_concurrent.composition.block_keys import MOST, Selections
+from opendp_concurrent.composition.block_keys import MOST
 from opendp_concurrent.errors import BlockExceededError, ForkedError
-from opendp_concurrent.queryables.data import _CONTENTS, seal, unseal
+from opendp_concurrent.queryables.data import _CONTENTS, unseal
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE = dp.max_divergence()
@@ -129,22 +129,6 @@ def test_nothing_is_kept_when_the_handle_is_gone():
     gc.collect()
     assert kept() is None
     assert len(_CONTENTS) == before
-
-
-def test_two_threads_that_miss_make_one_entry():
-    selections, places = Selections(), np.array([1, 2])
-    made = []
-
-    def seal_twice(selected):
-        made.append(seal([1, 2, 3]))
-        if len(made) == 1:  # another thread is faster
-            selections.of(places, 9, seal_twice)
-        selected(3)
-        return made[0 if len(made) == 1 else -1]
-
-    selections.counter()(3)
-    selections.of(places, 9, seal_twice)
-    assert len(selections._kept) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

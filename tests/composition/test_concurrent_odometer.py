@@ -7,7 +7,6 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError
 
 dp.enable_features("contrib", "honest-but-curious")
 SCALE = 8.0
@@ -56,38 +55,6 @@ def test_an_odometer_says_the_closed_form(name, d_in):
         for found, exact in zip(parts(root.privacy_loss(d_in)), closed(d_in), strict=True):
             assert found == pytest.approx(launches * exact, rel=1e-14)
             assert Fraction(found) >= launches * Fraction(exact)
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("d_in", [1, 2, 3])
-def test_a_filter_admits_what_the_closed_form_admits(name, d_in):
-    measurement, closed = CASES[name]
-    loss = measurement.map(d_in)
-    budget = tuple(4 * part for part in loss) if isinstance(loss, tuple) else 4 * loss
-    odometer = oc.make_concurrent_odometer(*measurement.input_space, measurement.output_measure)
-    filter_ = oc.make_concurrent_filter(odometer, d_in, budget)
-    assert filter_.map(d_in) == budget
-    root = filter_(10)
-    for _ in range(4):
-        root(measurement)
-    with pytest.raises(BudgetExceededError):
-        root(measurement)
-    assert parts(root.privacy_loss())[0] == pytest.approx(4 * closed(d_in)[0], rel=1e-14)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_compositor_has_the_sum_of_its_shares(name):
-    measurement, closed = CASES[name]
-    shares = [measurement.map(d_in) for d_in in (3, 2, 1)]
-    compositor = oc.make_concurrent_composition(
-        *measurement.input_space, measurement.output_measure, 3, shares
-    )
-    expected = sum(closed(d_in)[0] for d_in in (1, 2, 3))
-    assert parts(compositor.map(3))[0] == pytest.approx(expected, rel=1e-14)
-    root = compositor(10)
-    root(measurement)
-    with pytest.raises(BudgetExceededError):  # the loss is compared at d_in = 3
-        root(measurement)
 
 
 @pytest.mark.parametrize("d_in", [1.0, 2.0, 3.0])

@@ -152,13 +152,6 @@ def test_the_docs_say_which_features_are_needed(make):
 # --- how a spawn function becomes a measurement: its map, and what a chain to it keeps -----------
 
 
-def test_a_loss_holds_up_to_the_distance_that_it_was_built_for():
-    loss = constant_map(dp.symmetric_distance(), 2, 0.5)
-    assert [loss(d_in) for d_in in (0, 1, 2)] == [0.5] * 3
-    with pytest.raises(InvalidValueError, match=r"^d_in \(3\) must be at most 2"):
-        loss(3)
-
-
 def test_a_distance_that_is_no_number_must_be_the_one_that_it_was_built_for():
     metric = dp.frame_distance(dp.symmetric_distance())
     built_for = [dp.polars.Bound(by=[], per_group=2)]

@@ -6,7 +6,6 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     BudgetExceededError,
-    HaltedError,
     InvalidTypeError,
     InvalidValueError,
     SpaceMismatchError,
@@ -22,8 +21,6 @@ from ..build import (
     costing,
     opened,
 )
-
-T = oc.TradeoffFunction
 
 
 def constant(loss, measure):
@@ -96,19 +93,6 @@ def test_a_limit_keeps_its_postprocessor_and_its_opaque_errors():
     with pytest.raises(oc.errors.MechanismError):
         carol(broken)
     assert carol.privacy_loss() == 0.125
-
-
-def test_a_cap_that_halts_closes_its_limits_and_a_limit_does_not_halt():
-    root = opened(halt=True)
-    alice, bob = root(a_limit(0.5)), root(a_limit(1.0, "bob"))
-    with pytest.raises(BudgetExceededError, match="^limit 'alice'"):
-        alice(costing(0.75))
-    alice(costing(0.25))
-    with pytest.raises(BudgetExceededError, match="^the filter"):
-        bob(costing(1.0))
-    for handle in (alice, bob, root):
-        with pytest.raises(HaltedError):
-            handle(costing(0.0))
 
 
 def test_what_is_no_limit():

@@ -207,16 +207,6 @@ def test_pairs_are_joined_by_component(space):
     assert made.map(2) == (2.0, 1e-3)
 
 
-def test_gaussian_dp_takes_the_root_of_the_squares(space):
-    measure = oc.gaussian_tradeoff()
-    shift = parallel(space, [user(space, lambda d_in: 0.5 * d_in, measure=measure)] * 3)
-    assert [shift.map(k) for k in range(4)] == [0.0, 0.5, 1.0, 1.5]
-    flat = parallel(space, [user(space, lambda d_in: 0.5, measure=measure)] * 3)
-    for k in (1, 2, 3):
-        assert flat.map(k) == pytest.approx(0.5 * math.sqrt(k), rel=1e-15)
-        assert Fraction(flat.map(k)) ** 2 >= Fraction(k, 4)
-
-
 def test_truncated_concentrated_dp_takes_the_least_omega(space):
     measure = oc.truncated_concentrated_divergence(omega=2.0)
     T = oc.TruncatedConcentrated

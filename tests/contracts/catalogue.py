@@ -13,7 +13,7 @@ laws are about what is not refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -399,7 +399,7 @@ def release_query(space: Callable[[], Any], measure: str) -> Callable[[], Any]:
     return lambda: release_on(space(), make(), loss, Seen())
 
 
-def user_interactive(seen: Seen, measure: str = "pure") -> Any:
+def user_interactive(seen: Seen, measure: str) -> Any:
     """A measurement whose function makes one of OpenDP's own queryables."""
     make, loss = MEASURES[measure]
 
@@ -423,47 +423,8 @@ def multiplicative_weights() -> Any:
     )
 
 
-def _releases() -> Iterator[Subject]:
-    for name, (make, loss) in MEASURES.items():
-        yield Subject(
-            f"release {name}",
-            Kind.NONINTERACTIVE,
-            (),
-            lambda seen, make=make, loss=loss: release_on(table(), make(), loss, seen),
-        )
-
-
-def _probes() -> Iterator[Subject]:
-    for name, (make, loss) in MEASURES.items():
-        yield Subject(
-            f"probe {name}",
-            Kind.CONTINUAL,
-            ("make_continual", "then_continual"),
-            lambda seen, make=make, loss=loss: probe_on(stream(), make(), loss, seen),
-            data=list,
-            query=lambda: "count",
-        )
-
-
-def _compositions() -> Iterator[Subject]:
-    for name in MEASURES:
-        yield Subject(
-            f"composition {name}",
-            Kind.COMPOSITION,
-            ("make_concurrent_composition", "then_concurrent_composition"),
-            lambda seen, name=name: composition_on(table(), name, seen),
-            release_query(table, name),
-        )
-
-
-def _interactive() -> Iterator[Subject]:
-    for name in ("pure", UNIFORM):
-        yield Subject(
-            f"native queryable {name}",
-            Kind.INTERACTIVE,
-            (),
-            lambda seen, name=name: user_interactive(seen, name),
-        )
+def _both(name: str) -> tuple[str, str]:
+    return f"make_{name}", f"then_{name}"
 
 
 assert tables.UNIT == CANARY
@@ -477,123 +438,189 @@ def noisy_table(name: str) -> Any:
     return asked >> dp.m.then_laplace(scale=8.0)
 
 
-def _both(name: str) -> tuple[str, str]:
-    return f"make_{name}", f"then_{name}"
+ZCDP = dp.zero_concentrated_divergence
+LAPLACE = dp.m.then_laplace(scale=8.0)
 
 
-CONTINUAL = {"kind": Kind.CONTINUAL, "data": list}
-COUNTER = {**CONTINUAL, "queries": frozenset({"read"})}
-SUBJECTS: tuple[Subject, ...] = (
-    *_releases(),
-    *_probes(),
-    *_compositions(),
-    *_interactive(),
-    Subject(
-        "laplace",
-        Kind.NONINTERACTIVE,
-        _both("certified_laplace"),
-        lambda seen: counted(seen, "certified_laplace"),
-    ),
-    Subject(
-        "geometric",
-        Kind.NONINTERACTIVE,
-        _both("certified_geometric"),
-        lambda seen: counted(seen, "certified_geometric"),
-    ),
-    Subject(
-        "gaussian",
-        Kind.NONINTERACTIVE,
-        _both("certified_gaussian"),
-        lambda seen: (
-            (count := count_rows())
-            >> Built("certified_gaussian", count.output_space)(
-                8.0, dp.zero_concentrated_divergence()
-            )
-        ),
-    ),
-    Subject(
-        "native laplace",
-        Kind.NONINTERACTIVE,
-        (),
-        lambda seen: count_rows() >> dp.m.then_laplace(scale=8.0),
-    ),
-    *(
-        Subject(
-            name.replace("_", " "),
-            Kind.NONINTERACTIVE,
-            _both(name),
-            lambda seen, name=name: noisy_table(name),
-            data=tables.data,
-        )
-        for name in tables.AGGREGATES
-    ),
-    Subject(
-        "table keys",
-        Kind.NONINTERACTIVE,
-        _both("table_keys"),
-        lambda seen: Built("table_keys", tables.space())("zone", d_out=(0.5, 1e-3)),
-        data=tables.data,
-    ),
-    Subject(
-        "count of a frame",
-        Kind.NONINTERACTIVE,
-        _both("frame_count"),
-        lambda seen: (
-            (frame := as_frame())
-            >> Built("frame_count", frame.output_space)(pl.LazyFrame(schema={"n": pl.Int64}))
-            >> dp.m.then_laplace(scale=8.0)
-        ),
-    ),
-    Subject(
-        "randomized response of two",
-        Kind.NONINTERACTIVE,
+def _gaussian(seen: Seen) -> Any:
+    count = count_rows()
+    return count >> Built("certified_gaussian", count.output_space)(8.0, ZCDP())
+
+
+def _frame(seen: Seen) -> Any:
+    frame = as_frame()
+    asked = Built("frame_count", frame.output_space)(pl.LazyFrame(schema={"n": pl.Int64}))
+    return frame >> asked >> LAPLACE
+
+
+def _conversations(seen: Seen) -> Any:
+    def interact(root: Any) -> Any:
+        return root(release_query(table, "zCDP")())
+
+    return oc.c.make_private_selection(
+        composition_on(table(), "zCDP", seen), 2.0, interact=interact
+    )
+
+
+def _histogram(seen: Seen) -> Any:
+    head = categories()
+    return head >> Built("histogram_counter", head.output_space)(PURE(), scale=8.0)
+
+
+def _on(name: str, *rest: Any, space: Any = table, **named: Any) -> Callable[[Seen], Any]:
+    """A constructor on a space; what can be called is made when it is built."""
+    return lambda seen: Built(name, space())(*(one() for one in rest), **named)
+
+
+def _measured(make: Any, on_a_measure: Any) -> dict[str, Callable[[Seen], Any]]:
+    return {
+        f"{make} {name}": partial(on_a_measure, measure=measure, loss=loss)
+        for name, (measure, loss) in MEASURES.items()
+    }
+
+
+def _release(seen: Seen, measure: Any, loss: Any) -> Any:
+    return release_on(table(), measure(), loss, seen)
+
+
+def _probe(seen: Seen, measure: Any, loss: Any) -> Any:
+    return probe_on(stream(), measure(), loss, seen)
+
+
+SHIFT: dict[str, Any] = {"scale": 24.0, "threshold": 1000, "sensitivity": D_IN}
+WINDOW, HORIZON = {"scale": 2.0**23, "window": 3}, {"scale": 2.0**23, "horizon": 100}
+ONCE: dict[str, tuple[tuple[str, ...], Callable[[Seen], Any]]] = {
+    **{name: ((), make) for name, make in _measured("release", _release).items()},
+    "laplace": (_both("certified_laplace"), lambda seen: counted(seen, "certified_laplace")),
+    "geometric": (_both("certified_geometric"), lambda seen: counted(seen, "certified_geometric")),
+    "gaussian": (_both("certified_gaussian"), _gaussian),
+    "native laplace": ((), lambda seen: count_rows() >> LAPLACE),
+    "count of a frame": (_both("frame_count"), _frame),
+    "randomized response of two": (
         ("make_certified_randomized_response_bool",),
         lambda seen: parity() >> oc.m.make_certified_randomized_response_bool(0.75, PURE()),
     ),
-    Subject(
-        "randomized response of three",
-        Kind.NONINTERACTIVE,
+    "randomized response of three": (
         ("make_certified_randomized_response",),
         lambda seen: (
             parity_named() >> oc.m.make_certified_randomized_response([0, 1, 2], 0.5, PURE())
         ),
     ),
-    Subject(
-        "above threshold",
-        Kind.INTERACTIVE,
+    "private selection": (
+        ("make_private_selection",),
+        lambda seen: oc.c.make_private_selection(counted(seen, "certified_laplace"), 2.0),
+    ),
+    "private selection of conversations": ((), _conversations),
+    "marginals": (
+        _both("marginals"),
+        _on("marginals", PURE, d_in=D_IN, d_out=0.5, columns=1, bounds=(-2, 9)),
+    ),
+}
+ON_TABLES = {name: lambda seen, name=name: noisy_table(name) for name in tables.AGGREGATES}
+ON_TABLES["table_keys"] = _on("table_keys", lambda: "zone", space=tables.space, d_out=(0.5, 1e-3))
+STREAMS: dict[str, tuple[str, Callable[[Seen], Any]]] = {
+    "counter": ("counter", _on("counter", PURE, space=stream, scale=2.0**23)),
+    "histogram counter": ("histogram_counter", _histogram),
+    "digits counter": ("counter", _on("counter", PURE, space=stream, **HORIZON)),
+    "buffered counter": ("counter", _on("counter", ZCDP, space=stream, scale=2.0**23)),
+    "buffered counter with a horizon": ("counter", _on("counter", ZCDP, space=stream, **HORIZON)),
+    "buffered window": ("window_counter", _on("window_counter", ZCDP, space=stream, **WINDOW)),
+    "window counter": ("window_counter", _on("window_counter", PURE, space=stream, **WINDOW)),
+    "alarm": ("alarm", _on("alarm", PURE, space=stream, scale=2.0**23, threshold=2**40)),
+}
+INTERACTIVE: dict[str, tuple[tuple[str, ...], Callable[[Seen], Any], Callable[[], Any]]] = {
+    "above threshold": (
         _both("above_threshold"),
-        lambda seen: Built("above_threshold", table())(
-            PURE(), D_IN, scale=24.0, threshold=1000, sensitivity=D_IN
-        ),
+        _on("above_threshold", PURE, lambda: D_IN, **SHIFT),
         count_rows,
     ),
-    Subject(
-        "sparse vector",
-        Kind.INTERACTIVE,
+    "sparse vector": (
         _both("sparse_vector"),
-        lambda seen: Built("sparse_vector", table())(
-            PURE(), D_IN, scale=24.0, threshold=1000, max_hits=2, sensitivity=D_IN
-        ),
+        _on("sparse_vector", PURE, lambda: D_IN, max_hits=2, **SHIFT),
         count_rows,
     ),
+    "guess and check": (
+        _both("guess_and_check"),
+        _on(
+            "guess_and_check",
+            PURE,
+            lambda: D_IN,
+            scale=24.0,
+            tolerance=1000,
+            max_hits=2,
+            sensitivity=D_IN,
+        ),
+        lambda: (count_rows(), 4),
+    ),
+    "shared release": (_both("shared_release"), lambda seen: shared(0.5), lambda: 0.25),
+    "individual filter": (
+        _both("individual_filter"),
+        _on("individual_filter", PURE, d_out=0.5),
+        lambda: oc.handles.NoisySum(lambda rows: rows > 0, bound=1, scale=10.0),
+    ),
+    **{
+        f"native queryable {name}": (
+            (),
+            partial(user_interactive, measure=name),
+            lambda: None,
+        )
+        for name in ("pure", UNIFORM)
+    },
+}
+ODOMETERS: dict[str, tuple[Callable[[Seen], Any], Callable[[], Any]]] = {
+    "odometer": (_on("concurrent_odometer", PURE), release_query(table, "pure")),
+    f"odometer {UNIFORM}": (
+        _on("concurrent_odometer", MEASURES[UNIFORM][0]),
+        release_query(table, UNIFORM),
+    ),
+    "odometer of OpenDP": (
+        lambda seen: dp.c.make_fully_adaptive_composition(*table(), PURE()),
+        release_query(table, "pure"),
+    ),
+    **{
+        f"odometer by a rule, {name}": (
+            lambda seen, name=name: by_rule(table(), MEASURES[name][0]()),
+            release_query(table, name),
+        )
+        for name in ("approximate", "tCDP")
+    },
+    "shared release by steps": (lambda seen: shared(), lambda: 0.125),
+}
+SUBJECTS: tuple[Subject, ...] = (
+    *(Subject(name, Kind.NONINTERACTIVE, *one) for name, one in ONCE.items()),
+    *(
+        Subject(name.replace("_", " "), Kind.NONINTERACTIVE, _both(name), make, data=tables.data)
+        for name, make in ON_TABLES.items()
+    ),
+    *(
+        Subject(name, Kind.CONTINUAL, _both("continual"), make, lambda: "count", list)
+        for name, make in _measured("probe", _probe).items()
+    ),
+    *(
+        Subject(
+            f"composition {name}",
+            Kind.COMPOSITION,
+            _both("concurrent_composition"),
+            lambda seen, name=name: composition_on(table(), name, seen),
+            release_query(table, name),
+        )
+        for name in MEASURES
+    ),
+    *(Subject(name, Kind.INTERACTIVE, *one) for name, one in INTERACTIVE.items()),
     Subject(
         "sparse vector on a table",
         Kind.INTERACTIVE,
         _both("sparse_vector"),
-        lambda seen: Built("sparse_vector", tables.space())(
-            PURE(), D_IN, scale=24.0, threshold=1000, max_hits=2, sensitivity=tables.BOUNDED * D_IN
+        _on(
+            "sparse_vector",
+            PURE,
+            lambda: D_IN,
+            space=tables.space,
+            max_hits=2,
+            **SHIFT | {"sensitivity": tables.BOUNDED * D_IN},
         ),
         lambda: tables.space() >> oc.t.then_table_count(),
         data=tables.data,
-    ),
-    Subject(
-        "guess and check",
-        Kind.INTERACTIVE,
-        _both("guess_and_check"),
-        lambda seen: Built("guess_and_check", table())(
-            PURE(), D_IN, scale=24.0, tolerance=1000, max_hits=2, sensitivity=D_IN
-        ),
-        lambda: (count_rows(), 4),
     ),
     Subject(
         "multiplicative weights",
@@ -607,160 +634,30 @@ SUBJECTS: tuple[Subject, ...] = (
         "projected queries",
         Kind.INTERACTIVE,
         _both("projected_queries"),
-        lambda seen: Built("projected_queries", table())(
-            dp.zero_concentrated_divergence(),
-            d_in=D_IN,
-            d_mids=[0.25] * 4,
-            universe=4,
-            size=10_000,
-        ),
+        _on("projected_queries", ZCDP, d_in=D_IN, d_mids=[0.25] * 4, universe=4, size=10_000),
         lambda: [linear()],
         queries=frozenset({"synthetic"}),
     ),
-    Subject(
-        "private selection",
-        Kind.NONINTERACTIVE,
-        ("make_private_selection",),
-        lambda seen: oc.c.make_private_selection(counted(seen, "certified_laplace"), 2.0),
-    ),
-    Subject(
-        "private selection of conversations",
-        Kind.NONINTERACTIVE,
-        (),
-        lambda seen: oc.c.make_private_selection(
-            composition_on(table(), "zCDP", seen),
-            2.0,
-            interact=lambda root: root(release_query(table, "zCDP")()),
-        ),
-    ),
-    Subject(
-        "marginals",
-        Kind.NONINTERACTIVE,
-        _both("marginals"),
-        lambda seen: Built("marginals", table())(
-            PURE(), d_in=D_IN, d_out=0.5, columns=1, bounds=(-2, 9)
-        ),
-    ),
-    Subject(
-        "shared release",
-        Kind.INTERACTIVE,
-        _both("shared_release"),
-        lambda seen: shared(0.5),
-        lambda: 0.25,
-    ),
-    Subject(
-        "shared release by steps",
-        Kind.ODOMETER,
-        (),
-        lambda seen: shared(),
-        lambda: 0.125,
-    ),
-    Subject(
-        "individual filter",
-        Kind.INTERACTIVE,
-        _both("individual_filter"),
-        lambda seen: Built("individual_filter", table())(PURE(), d_out=0.5),
-        lambda: oc.handles.NoisySum(lambda rows: rows > 0, bound=1, scale=10.0),
-    ),
-    Subject(
-        "counter",
-        covers=_both("counter"),
-        make=lambda seen: Built("counter", stream())(PURE(), scale=2.0**23),
-        **COUNTER,
-    ),
-    Subject(
-        "histogram counter",
-        covers=_both("histogram_counter"),
-        make=lambda seen: (
-            (head := categories())
-            >> Built("histogram_counter", head.output_space)(PURE(), scale=8.0)
-        ),
-        **COUNTER,
-    ),
-    Subject(
-        "digits counter",
-        covers=_both("counter"),
-        make=lambda seen: Built("counter", stream())(PURE(), scale=2.0**23, horizon=100),
-        **COUNTER,
-    ),
-    Subject(
-        "buffered counter",
-        covers=_both("counter"),
-        make=lambda seen: Built("counter", stream())(
-            dp.zero_concentrated_divergence(), scale=2.0**23
-        ),
-        **COUNTER,
-    ),
-    Subject(
-        "buffered counter with a horizon",
-        covers=_both("counter"),
-        make=lambda seen: Built("counter", stream())(
-            dp.zero_concentrated_divergence(), scale=2.0**23, horizon=100
-        ),
-        **COUNTER,
-    ),
-    Subject(
-        "buffered window",
-        covers=_both("window_counter"),
-        make=lambda seen: Built("window_counter", stream())(
-            dp.zero_concentrated_divergence(), scale=2.0**23, window=3
-        ),
-        **COUNTER,
-    ),
-    Subject(
-        "window counter",
-        covers=_both("window_counter"),
-        make=lambda seen: Built("window_counter", stream())(PURE(), scale=2.0**23, window=3),
-        **COUNTER,
-    ),
-    Subject(
-        "alarm",
-        covers=_both("alarm"),
-        make=lambda seen: Built("alarm", stream())(PURE(), scale=2.0**23, threshold=2**40),
-        **COUNTER,
+    *(
+        Subject(name, Kind.CONTINUAL, _both(made), make, data=list, queries=frozenset({"read"}))
+        for name, (made, make) in STREAMS.items()
     ),
     Subject(
         "probe of changes",
-        covers=(),
-        make=lambda seen: probe_on(changes(), PURE(), MEASURES["pure"][1], seen),
-        **CONTINUAL,
-    ),
-    Subject(
-        "odometer",
-        Kind.ODOMETER,
-        _both("concurrent_odometer"),
-        lambda seen: Built("concurrent_odometer", table())(PURE()),
-        release_query(table, "pure"),
-    ),
-    Subject(
-        f"odometer {UNIFORM}",
-        Kind.ODOMETER,
+        Kind.CONTINUAL,
         (),
-        lambda seen: Built("concurrent_odometer", table())(MEASURES[UNIFORM][0]()),
-        release_query(table, UNIFORM),
-    ),
-    Subject(
-        "odometer of OpenDP",
-        Kind.ODOMETER,
-        (),
-        lambda seen: dp.c.make_fully_adaptive_composition(*table(), PURE()),
-        release_query(table, "pure"),
+        lambda seen: probe_on(changes(), PURE(), MEASURES["pure"][1], seen),
+        data=list,
     ),
     *(
-        Subject(
-            f"odometer by a rule, {name}",
-            Kind.ODOMETER,
-            (),
-            lambda seen, name=name: by_rule(table(), MEASURES[name][0]()),
-            release_query(table, name),
-        )
-        for name in ("approximate", "tCDP")
+        Subject(name, Kind.ODOMETER, _both("concurrent_odometer") * (name == "odometer"), *one)
+        for name, one in ODOMETERS.items()
     ),
     Subject(
         "odometer of a stream",
         Kind.ODOMETER,
         (),
-        lambda seen: Built("concurrent_odometer", stream())(PURE()),
+        _on("concurrent_odometer", PURE, space=stream),
         lambda: probe_on(stream(), PURE(), MEASURES["pure"][1], Seen()),
         list,
     ),
@@ -1095,29 +992,27 @@ def map_of(measurement: Any) -> Callable[[Any], Any]:
     return partial(type(measurement).map, measurement)
 
 
-def _in_function(case: Case) -> Case:
+def _run_by(run: Callable[[Callable[[], Any]], Any]) -> Callable[[Case], Case]:
     """A measurement of the user's, which runs it and returns what it gives."""
-    measured(case)
-    what = case.what
-    made = dp.m.make_user_measurement(
-        *case.space, case.measure, lambda rows: what(rows), map_of(what), TO="ExtrinsicObject"
-    )
-    return replace(case, what=made)
+
+    def make(case: Case) -> Case:
+        measured(case)
+        what = case.what
+        made = dp.m.make_user_measurement(
+            *case.space,
+            case.measure,
+            lambda rows: run(lambda: what(rows)),
+            map_of(what),
+            TO="ExtrinsicObject",
+        )
+        return replace(case, what=made)
+
+    return make
 
 
-def _in_thread(case: Case) -> Case:
-    """The same, run in a thread."""
-    measured(case)
-    what = case.what
-
-    def function(rows: Any) -> Any:
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(lambda: what(rows)).result()
-
-    made = dp.m.make_user_measurement(
-        *case.space, case.measure, function, map_of(what), TO="ExtrinsicObject"
-    )
-    return replace(case, what=made)
+def in_thread(function: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
 
 
 def _odometer(case: Case) -> Case:
@@ -1184,19 +1079,7 @@ def _continual(of: Callable[[Case], Any]) -> Callable[[Case], Case]:
     return make
 
 
-def _context(case: Case) -> Case:
-    domain, metric = case.space
-    d_in, loss = budget_of(case)
-
-    def start(data: Any) -> Any:
-        return oc.concurrent_context(
-            data, (metric, d_in), (case.measure, loss), domain=domain, **orders_of(case)
-        )
-
-    return on(case, start, top=True)
-
-
-def _context_split(case: Case) -> Case:
+def _context(case: Case, **split: Any) -> Case:
     domain, metric = case.space
     d_in, loss = budget_of(case)
 
@@ -1205,8 +1088,8 @@ def _context_split(case: Case) -> Case:
             data,
             (metric, d_in),
             (case.measure, loss),
-            split_evenly_over=1,
             domain=domain,
+            **split,
             **orders_of(case),
         )
 
@@ -1248,40 +1131,44 @@ def _larger(function: Callable[..., Any], **options: Any) -> Callable[[Case], Ca
     return lambda case: on(case, function(case, **options))
 
 
+def _passing(name: str, make: Callable[[Case], Case], *covers: str, **more: Any) -> Wrapper:
+    return Wrapper(name, Role.WRAPPER, covers, make, **{"same_map": True} | more)
+
+
+def _combinator(name: str, make: Callable[[Case], Case], *covers: str) -> Wrapper:
+    return Wrapper(name, Role.COMBINATOR, covers, make)
+
+
+def _step(name: str, make: Callable[[Case], Case], public: str = "", **more: Any) -> Wrapper:
+    covers = _both(public) if public else ()
+    return Wrapper(name, Role.TRANSFORMATION, covers, make, **{"same_map": True} | more)
+
+
+def _of_engine(name: str, *arguments: Any, public: str = "", **named: Any) -> Wrapper:
+    public = public or name.replace(" ", "_")
+    start, *rest = arguments
+    return _step(name, _engine_step(public, start, *rest, **named), public)
+
+
 WRAPPERS: tuple[Wrapper, ...] = (
-    Wrapper(
+    _passing(
         "interactive",
-        Role.WRAPPER,
-        ("make_interactive",),
         lambda case: behind(case, oc.c.make_interactive(case.what)),
-        same_map=True,
+        "make_interactive",
     ),
-    Wrapper(
+    _passing(
         "bounded",
-        Role.WRAPPER,
-        ("make_bounded_interactive",),
         lambda case: behind(case, oc.c.make_bounded_interactive(case.what, MANY)),
-        same_map=True,
+        "make_bounded_interactive",
     ),
-    Wrapper(
+    _passing(
         "looking on",
-        Role.WRAPPER,
-        ("make_interactive_postprocessing",),
         _postprocessing(looking_on),
-        same_map=True,
+        "make_interactive_postprocessing",
         protocol=True,
     ),
-    Wrapper(
-        "remembering",
-        Role.WRAPPER,
-        (),
-        _postprocessing(remembering, ({}, None)),
-        same_map=True,
-        protocol=True,
-    ),
-    Wrapper(
-        "counting", Role.WRAPPER, (), _postprocessing(counting, 0), same_map=True, protocol=True
-    ),
+    _passing("remembering", _postprocessing(remembering, ({}, None)), protocol=True),
+    _passing("counting", _postprocessing(counting, 0), protocol=True),
     Wrapper("indexed", Role.COMBINATOR, _both("indexed_composition"), _indexed, protocol=True),
     Wrapper("indexed, two", Role.COMBINATOR, (), partial(_indexed, count=2), protocol=True),
     Wrapper(
@@ -1303,236 +1190,117 @@ WRAPPERS: tuple[Wrapper, ...] = (
         )
         for name, convert in CASTS.items()
     ),
-    Wrapper(
+    _step(
         "stream map",
-        Role.TRANSFORMATION,
-        _both("stream_map"),
         _stream_step("stream_map", lambda domain: domain, lambda domain: lambda item: item),
-        same_map=True,
+        "stream_map",
     ),
-    Wrapper(
+    _step(
         "stream filter",
-        Role.TRANSFORMATION,
-        _both("stream_filter"),
         _stream_step("stream_filter", lambda domain: lambda item: True),
-        same_map=True,
+        "stream_filter",
     ),
-    Wrapper("stream clamp", Role.TRANSFORMATION, _both("stream_clamp"), _clamp, same_map=True),
-    Wrapper(
+    _step("stream clamp", _clamp, "stream_clamp"),
+    _step(
         "bounded contributions",
-        Role.TRANSFORMATION,
-        _both("bounded_contributions"),
         _bounded_contributions,
+        "bounded_contributions",
+        same_map=False,
         stretch=CONTRIBUTIONS,
     ),
-    Wrapper("table step", Role.TRANSFORMATION, (), _table_step, same_map=True),
-    Wrapper(
-        "where",
-        Role.TRANSFORMATION,
-        _both("where"),
-        _engine_step("where", tables.data, oc.tables.col("zone") == "a"),
-        same_map=True,
-    ),
-    Wrapper(
-        "with columns",
-        Role.TRANSFORMATION,
-        _both("with_columns"),
-        _engine_step("with_columns", tables.data, {"hours": oc.tables.col("hours") * 2.0}),
-        same_map=True,
-    ),
-    Wrapper(
-        "select",
-        Role.TRANSFORMATION,
-        _both("table_select"),
-        _engine_step("table_select", tables.data, list(tables.SCHEMA)),
-        same_map=True,
-    ),
-    Wrapper(
-        "truncate",
-        Role.TRANSFORMATION,
-        _both("truncate"),
-        _engine_step("truncate", tables.data, tables.BOUNDED, materialize=True),
-        same_map=True,
-    ),
-    Wrapper(
-        "group truncate",
-        Role.TRANSFORMATION,
-        _both("group_truncate"),
-        _engine_step("group_truncate", tables.people, **tables.BY),
-        same_map=True,
-    ),
-    Wrapper(
-        "public join",
-        Role.TRANSFORMATION,
-        _both("public_join"),
-        _engine_step("public_join", tables.narrow, "zone", {"hours": float}, {"a": 1.0, "b": None}),
-        same_map=True,
-    ),
-    Wrapper(
+    _step("table step", _table_step),
+    _of_engine("where", tables.data, oc.tables.col("zone") == "a"),
+    _of_engine("with columns", tables.data, {"hours": oc.tables.col("hours") * 2.0}),
+    _of_engine("select", tables.data, list(tables.SCHEMA), public="table_select"),
+    _of_engine("truncate", tables.data, tables.BOUNDED, materialize=True),
+    _of_engine("group truncate", tables.people, **tables.BY),
+    _of_engine("public join", tables.narrow, "zone", {"hours": float}, {"a": 1.0, "b": None}),
+    _step(
         "private join",
-        Role.TRANSFORMATION,
-        _both("private_join"),
         _alone(tables.linked, "private_join", "others", how="semi"),
-        same_map=True,
+        "private_join",
     ),
-    Wrapper(
-        "per unit",
-        Role.TRANSFORMATION,
-        _both("per_unit"),
-        _alone(tables.people, "per_unit", tables.PERSONS),
-        same_map=True,
-    ),
-    Wrapper("table to stream", Role.TRANSFORMATION, (), _to_stream, same_map=True),
-    Wrapper("native step", Role.WRAPPER, (), _native_step, same_map=True),
-    Wrapper("odometer tail", Role.WRAPPER, ("make_chain_po",), _tail),
+    _step("per unit", _alone(tables.people, "per_unit", tables.PERSONS), "per_unit"),
+    _step("table to stream", _to_stream),
+    _passing("native step", _native_step),
+    _passing("odometer tail", _tail, "make_chain_po", same_map=False),
     Wrapper("odometer head", Role.TRANSFORMATION, ("make_chain_ot",), _head),
-    Wrapper("in a function", Role.WRAPPER, (), _in_function, same_map=True),
-    Wrapper("in a thread", Role.WRAPPER, (), _in_thread, same_map=True),
-    Wrapper("on an odometer", Role.COMBINATOR, (), _odometer),
-    Wrapper(
-        "on a filter's odometer", Role.COMBINATOR, ("make_filter_to_odometer",), _back_to_odometer
-    ),
-    Wrapper("in a filter", Role.COMBINATOR, ("make_concurrent_filter",), _larger(in_filter)),
-    Wrapper("in a filter that halts", Role.COMBINATOR, (), _larger(in_filter, halt=True)),
-    Wrapper("in a filter over a native odometer", Role.COMBINATOR, (), _over_opendps),
-    Wrapper("in a filter by a rule", Role.COMBINATOR, (), _by_rule),
-    Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
-    Wrapper("in blocks", Role.COMBINATOR, ("make_block_filter",), in_blocks),
-    Wrapper("in a limit on blocks", Role.COMBINATOR, (), _limit_on_blocks),
-    Wrapper("in a limit", Role.COMBINATOR, ("make_limited",), _limit),
-    Wrapper(
+    _passing("in a function", _run_by(lambda run: run())),
+    _passing("in a thread", _run_by(in_thread)),
+    _combinator("on an odometer", _odometer),
+    _combinator("on a filter's odometer", _back_to_odometer, "make_filter_to_odometer"),
+    _combinator("in a filter", _larger(in_filter), "make_concurrent_filter"),
+    _combinator("in a filter that halts", _larger(in_filter, halt=True)),
+    _combinator("in a filter over a native odometer", _over_opendps),
+    _combinator("in a filter by a rule", _by_rule),
+    _combinator("in a composition", _larger(in_composition)),
+    _combinator("in blocks", in_blocks, "make_block_filter"),
+    _combinator("in a limit on blocks", _limit_on_blocks),
+    _combinator("in a limit", _limit, "make_limited"),
+    _combinator(
         "in a part by key",
-        Role.COMBINATOR,
-        (*_both("parallel_composition"), "by_key"),
         _parallel(lambda: oc.c.by_key(lambda row: row % 2)),
+        *_both("parallel_composition"),
+        "by_key",
     ),
-    Wrapper(
+    _combinator(
         "in a part by values",
-        Role.COMBINATOR,
-        ("by_values",),
         _parallel(lambda: oc.c.by_values({0: [0, 2], 1: [1, 3]})),
+        "by_values",
     ),
-    Wrapper(
+    _combinator(
         "in a part by split",
-        Role.COMBINATOR,
-        ("by_split",),
         _parallel(lambda: oc.c.by_split(lambda rows, keys: dict.fromkeys(keys, rows))),
+        "by_split",
     ),
-    Wrapper(
-        "in a part of a stream", Role.COMBINATOR, _both("parallel_continual"), _parallel_continual
-    ),
-    Wrapper(
-        "asked on a stream",
-        Role.TRANSFORMATION,
-        _both("on_stream"),
-        _on_stream,
-        same_map=True,
-        protocol=True,
-    ),
-    Wrapper(
-        "on a stream's filter",
-        Role.COMBINATOR,
-        ("make_concurrent_continual",),
-        _continual(in_filter),
-    ),
-    Wrapper("on a stream's composition", Role.COMBINATOR, (), _continual(in_composition)),
-    Wrapper("on a stream's odometer", Role.COMBINATOR, (), _continual(odometer_for)),
-    Wrapper("in a context", Role.COMBINATOR, ("concurrent_context",), _context),
-    Wrapper("in a context that is split", Role.COMBINATOR, (), _context_split),
-    Wrapper("in OpenDP's composition", Role.COMBINATOR, (), _native_composition),
-    Wrapper("in OpenDP's filter", Role.COMBINATOR, (), _native_filter),
+    _combinator("in a part of a stream", _parallel_continual, *_both("parallel_continual")),
+    _step("asked on a stream", _on_stream, "on_stream", protocol=True),
+    _combinator("on a stream's filter", _continual(in_filter), "make_concurrent_continual"),
+    _combinator("on a stream's composition", _continual(in_composition)),
+    _combinator("on a stream's odometer", _continual(odometer_for)),
+    _combinator("in a context", _context, "concurrent_context"),
+    _combinator("in a context that is split", partial(_context, split_evenly_over=1)),
+    _combinator("in OpenDP's composition", _native_composition),
+    _combinator("in OpenDP's filter", _native_filter),
 )
 
 OPENDPS = ("in OpenDP's composition", "in OpenDP's filter")
-
+TOOLS = """
+    accept_advisories counter_rmse from_dp_event from_record group_tcdp individual_scale labelled
+    largest_share launches_admitted loss_of optimal_composition risk smallest_scale smallest_sigma
+    sparse_vector_accuracy subsampled_tcdp to_dp_event window_rmse
+"""
 PLAIN: dict[str, str] = {
-    **dict.fromkeys(("install", "swapped_in", "uninstall"), "hook"),
-    "uncollected": "data",
-    **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
-    **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
-    **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
-    "Description": "answer",
-    **dict.fromkeys(("deserialize", "serialize"), "message"),
-    **dict.fromkeys(("Session", "TradeoffFunction", "TruncatedConcentrated"), "distance"),
-    "Accountant": "accountant",
-    **dict.fromkeys(
-        (
-            "approximate_renyi_divergence",
-            "fixed_renyi_divergence",
-            "gaussian_tradeoff",
-            "tradeoff",
-            "truncated_concentrated_divergence",
-        ),
-        "measure",
-    ),
-    **dict.fromkeys(("event_change", "event_presence", "user_presence"), "metric"),
-    **dict.fromkeys(("category_stream", "integer_stream", "record_stream"), "domain"),
-    **dict.fromkeys(
-        (
-            "advanced",
-            "any_time",
-            "basic",
-            "best_rule",
-            "either",
-            "from_rule",
-            "ladder",
-            "renyi",
-            "residue",
-            "zcdp",
-        ),
-        "accumulator",
-    ),
-    **dict.fromkeys(("by_column", "by_entry"), "partition"),  # of frames, of mappings
-    **dict.fromkeys(
-        (
-            "accept_advisories",
-            "counter_rmse",
-            "from_dp_event",
-            "from_record",
-            "group_tcdp",
-            "individual_scale",
-            "labelled",
-            "largest_share",
-            "launches_admitted",
-            "loss_of",
-            "optimal_composition",
-            "risk",
-            "smallest_scale",
-            "smallest_sigma",
-            "sparse_vector_accuracy",
-            "subsampled_tcdp",
-            "to_dp_event",
-            "window_rmse",
-        ),
-        "tool",
-    ),
+    name: kind
+    for kind, names in {
+        "hook": "install swapped_in uninstall",
+        "data": "uncollected",
+        "tag": "ANSWER QUERY",
+        "message": "Update Updates Deviation NoisySum deserialize serialize",
+        "answer": "LinearAnswers Outcome SparseVectorAnswer Description",
+        "distance": "Session TradeoffFunction TruncatedConcentrated",
+        "accountant": "Accountant",
+        "measure": "approximate_renyi_divergence fixed_renyi_divergence gaussian_tradeoff tradeoff "
+        "truncated_concentrated_divergence",
+        "metric": "event_change event_presence user_presence",
+        "domain": "category_stream integer_stream record_stream",
+        "accumulator": "advanced any_time basic best_rule either from_rule ladder renyi residue "
+        "zcdp",
+        "partition": "by_column by_entry",  # of frames, of mappings
+        "tool": TOOLS,
+    }.items()
+    for name in names.split()
 }
-
-
 TAKES_ODOMETERS = frozenset(
-    {
-        "odometer tail",
-        "odometer head",
-        "on an odometer",
-        "on a filter's odometer",
-        "in a filter",
-        "in a filter that halts",
-        "in a filter over a native odometer",
-        "in a filter by a rule",
-        "in a composition",
-        "in a limit",
-        "in blocks",
-        "in a limit on blocks",
-        "in a context",
-        "in a context that is split",
-        "bounded",
-        "looking on",
-        "remembering",
-        "counting",
-        "on a stream's filter",
-        "on a stream's composition",
-        "on a stream's odometer",
+    {"odometer tail", "odometer head", "bounded", "looking on", "remembering", "counting"}
+    | {f"on {what}" for what in ("an odometer", "a filter's odometer")}
+    | {f"on a stream's {what}" for what in ("filter", "composition", "odometer")}
+    | {
+        f"in a filter{more}"
+        for more in ("", " that halts", " over a native odometer", " by a rule")
     }
+    | {f"in a {what}" for what in ("composition", "limit", "limit on blocks", "context")}
+    | {"in a filter by a rule", "in blocks", "in a context that is split"}
 )
 
 

@@ -28,30 +28,12 @@ def _raise(*_: Any, **__: Any) -> Any:
     raise HostileError("raised by the value itself")
 
 
-def _raises(*names: str, base: type = object) -> type:
-    return type("Raises_" + "_".join(names), (base,), dict.fromkeys(names, _raise))
-
-
 class LongSequence(Sequence):
     def __len__(self):
         return 10**12
 
     def __getitem__(self, index):
         return 0.5
-
-
-class NoLength:
-    def __len__(self):
-        return -1
-
-
-class ArrayRaises:
-    __array__ = _raise
-
-
-class ArrayLies:
-    def __array__(self, *_, **__):
-        return "not an array"
 
 
 def _deep(depth: int) -> list:
@@ -65,10 +47,6 @@ def _cycle() -> list:
     cycle: list = []
     cycle.append(cycle)
     return cycle
-
-
-def _null(kind: type) -> Any:
-    return kind.__new__(kind)
 
 
 NUMBERS: dict[str, Callable[[], Any]] = {
@@ -163,7 +141,6 @@ CONTAINERS |= {
     "MappingProxy": lambda: types.MappingProxyType({"a": 1.0}),
     "ChainMap": lambda: collections.ChainMap({"a": 1.0}),
     "LongSequence": LongSequence,
-    "NoLength": NoLength,
     "dict views": lambda: {"a": 1}.keys(),
     "slice": lambda: slice(None),
 }
@@ -212,17 +189,6 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "MagicMock": MagicMock,
     "ctypes null": lambda: ctypes.POINTER(ctypes.c_int)(),
     "ctypes c_double": lambda: ctypes.c_double(0.5),
-    "eq raises": _raises("__eq__", "__ne__"),
-    "order raises": _raises("__lt__", "__le__", "__gt__", "__ge__"),
-    "float raises": _raises("__float__", "__index__", "__int__"),
-    "len raises": _raises("__len__"),
-    "iter raises": _raises("__iter__"),
-    "repr raises": _raises("__repr__", "__str__", "__format__"),
-    "hash raises": _raises("__hash__"),
-    "bool raises": _raises("__bool__"),
-    "call raises": _raises("__call__"),
-    "array raises": ArrayRaises,
-    "array lies": ArrayLies,
 }
 
 
@@ -264,12 +230,6 @@ NATIVE: dict[str, Callable[[], Any]] = {
     "partial constructor": lambda: dp.t.then_count(),
     "class Measurement": lambda: dp.Measurement,
     "space": _space,
-    "null Measurement": lambda: _null(dp.Measurement),
-    "null Transformation": lambda: _null(dp.Transformation),
-    "null Domain": lambda: _null(dp.Domain),
-    "null Metric": lambda: _null(dp.Metric),
-    "null Measure": lambda: _null(dp.Measure),
-    "null Odometer": lambda: _null(dp.Odometer),
 }
 OURS: dict[str, Callable[[], Any]] = {
     "odometer": _odometer,
@@ -292,7 +252,6 @@ OURS: dict[str, Callable[[], Any]] = {
     "f-DP": oc.tradeoff,
     "TradeoffFunction": lambda: oc.TradeoffFunction.gaussian(1.0),
     "worst TradeoffFunction": oc.TradeoffFunction.worst,
-    "empty TradeoffFunction": lambda: _null(oc.TradeoffFunction),
     "class TradeoffFunction": lambda: oc.TradeoffFunction,
     "TruncatedConcentrated": lambda: oc.TruncatedConcentrated(0.1, 8.0),
     "zcdp()": lambda: oc.accumulators.zcdp(1e-7),
@@ -305,8 +264,6 @@ OURS: dict[str, Callable[[], Any]] = {
     "Updates of nothing": lambda: oc.handles.Updates(None),
     "Deviation": lambda: oc.handles.Deviation(None, math.nan),
     "ANSWER": lambda: oc.c.ANSWER,
-    "null odometer": lambda: _null(type(_odometer())),
-    "null measurement of ours": lambda: _null(type(oc.c.make_interactive(_measured()))),
 }
 HOSTILE = {
     **NUMBERS, **NUMPY, **CONTAINERS, **TEXTS, **FUNCTIONS, **OBJECTS, **NATIVE, **OURS,

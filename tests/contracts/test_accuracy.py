@@ -264,7 +264,7 @@ def test_the_error_is_within_the_accuracy_as_often_as_it_says(name):
     one = STATED[name]
     # nine answers of ten of above threshold have no error: of 400, one has, but for 10^-20
     mechanism, beta = one.make(), 0.2
-    runs = 400 if "above" in name else 150 if one.exact else 80
+    runs = 400 if "above" in name else 150 if one.exact else 40
     stated = mechanism.accuracy(beta, answers=one.answers)
     errors = np.array([one.error(mechanism) for _ in range(runs)])
     failed = int(np.sum(errors > stated))

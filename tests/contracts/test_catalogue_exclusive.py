@@ -29,6 +29,7 @@ from .catalogue import (
     Recipe,
     Role,
     Wrapper,
+    in_thread,
     is_ours,
     map_of,
     measured,
@@ -73,11 +74,6 @@ def hidden(name, put, take):
         return replace(case, what=made, enter=entered)
 
     return Wrapper(name, None, (), make)
-
-
-def in_thread(function):
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(function).result()
 
 
 HIDING = (
@@ -411,5 +407,6 @@ CONTINUAL = [one for one in SUBJECTS if one.kind is Kind.CONTINUAL]
     "wrappers", [(), *((one,) for one in SHORT)], ids=lambda one: one[0].name if one else "alone"
 )
 def test_an_invalid_update_halts(wrappers):
-    recipes = [Recipe(wrappers, one) for one in CONTINUAL]
+    some = CONTINUAL[SHORT.index(wrappers[0]) % 3 :: 3] if wrappers else CONTINUAL
+    recipes = [Recipe(wrappers, one) for one in some]
     assert [one for recipe in recipes for one in taken_after_an_invalid_update(recipe)] == []

@@ -77,23 +77,6 @@ def test_pairs_reach_the_optimal_composition():
     )
 
 
-def test_a_filter_of_pairs_by_ladder_refuses_the_next_launch():
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    rule = oc.accumulators.ladder(T.pure(0.25), 1e-3)
-    odometer = oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=rule)
-    admitted = oc.accumulators.launches_admitted(rule, (1.0, 1e-3), [(0.25, 0.0)])
-    assert admitted == 4
-    root = oc.make_concurrent_filter(odometer, 1, (1.0, 1e-3))([1, 2])
-    query = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_laplace(4.0))
-    for _ in range(admitted):
-        assert isinstance(root(query), int)
-    epsilon, delta = root.privacy_loss()
-    assert delta == 1e-3
-    assert T.pure(0.25).power(admitted).delta(epsilon) <= 1e-3
-    with pytest.raises(BudgetExceededError):
-        root(query)
-
-
 def test_what_remains_of_a_ladder_is_admitted():
     rule, d_out = oc.accumulators.ladder(T.approximate(0.1, 1e-9), 1e-6), (1.0, 1e-6)
     spent = rule.start().after((0.1, 1e-9), 7)

@@ -36,19 +36,6 @@ def compositor(d_mids, **kwargs):
 # --- the measure ---------------------------------------------------------------------------
 
 
-def test_the_measure_equals_itself_and_no_other():
-    assert oc.tradeoff() == oc.tradeoff()
-    assert oc.tradeoff() != oc.gaussian_tradeoff()
-
-
-def test_native_check_and_map_use_the_order():
-    measurement = count(2.0)
-    assert measurement.map(1) == T.pure(0.5)
-    assert measurement.check(1, T.pure(0.5))
-    assert measurement.check(1, T.gaussian(1.0))
-    assert not measurement.check(1, T.laplace(0.5))
-
-
 def test_binary_search_finds_the_scale_of_a_trade_off_function():
     scale = dp.binary_search_param(count, d_in=1, d_out=T.gaussian(1.0))
     assert count(scale).map(1) <= T.gaussian(1.0)
@@ -82,28 +69,11 @@ def test_the_loss_of_a_compositor_is_the_tensor_product():
         root(count(5.0))
 
 
-def test_two_half_slots_do_not_fit_where_one_product_does_not():
-    """RR_.05 twice is at most RR_.1: the largest losses add up, and the middle loses less."""
-    assert T.pure(0.05).power(2) <= T.pure(0.1)
-    assert not T.pure(0.1) <= T.pure(0.05).power(2)
-
-
 def test_any_order_is_for_trade_off_functions():
     with pytest.raises(UnsupportedMeasureError, match="make_concurrent_filter"):
         oc.make_concurrent_composition(*SPACE, dp.max_divergence(), 1, [0.5], order="any")
     with pytest.raises(InvalidValueError, match="order"):
         compositor([T.pure(0.5)], order="none")
-
-
-def test_optimal_composition_of_a_compositor_under_approximate_dp():
-    measure, d_mids = dp.approximate(dp.max_divergence()), [(0.1, 1e-9)] * 100
-    optimal = oc.make_concurrent_composition(*SPACE, measure, 1, d_mids, delta=1e-6)
-    epsilon, delta = optimal.map(1)
-    assert delta == 1e-6
-    assert epsilon == oc.fdp.optimal_composition(d_mids).epsilon(1e-6)
-    assert epsilon < 5.0 < oc.make_concurrent_composition(*SPACE, measure, 1, d_mids).map(1)[0]
-    with pytest.raises(InvalidTypeError, match="delta is for"):
-        oc.make_concurrent_composition(*SPACE, dp.max_divergence(), 1, [0.5], delta=1e-6)
 
 
 # --- losses chosen on the way --------------------------------------------------------------
