@@ -60,6 +60,13 @@ root = oc.c.make_block_filter(odometer, 1, 0.25, blocks=tens, keys=[0, 1])([1, 1
 root.add_blocks([2], [25])
 assert [root([0, 2], total), root([1], total)] == [3, 1]
 assert (root.remaining(0), root.privacy_loss(1)) == (0.125, 0.125)
+parts = oc.c.make_parallel_composition(*space, tens, {0: total, 1: total})
+opened = parts(Counter({1: 2, 11: 1, 12: 4, 30: 9}))
+assert (parts.map(1), opened(0), opened(1)) == (0.125, 2, 5)
+context = oc.concurrent_context(
+    Counter([1, 1, 2]), dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
+)
+assert context.accountant.input_domain == BAGS
 """,
 }
 PREPARED = """
