@@ -250,9 +250,10 @@ class Spark(Dialect):
     def array(self, parameter: exp.Expression, kind: type) -> Any:
         """Return a parameter, a text of JSON, as an array of texts. What is no JSON is an error."""
         del kind  # rows() casts the elements, which cannot fail
-        kind_of_json, *mode = map(exp.Literal.string, ("ARRAY<STRING>", "mode", "FAILFAST"))
-        options = exp.Anonymous(this="MAP", expressions=mode)
-        return exp.Anonymous(this="FROM_JSON", expressions=[parameter, kind_of_json, options])
+        listed, *mode = map(exp.Literal.string, ("ARRAY<STRING>", "mode", "FAILFAST"))
+        keys, values = (exp.Array(expressions=[one]) for one in mode)
+        options = exp.VarMap(keys=keys, values=values)
+        return exp.Anonymous(this="FROM_JSON", expressions=[parameter, listed, options])
 
     def rows(self, arrays: Sequence[Any], names: Sequence[str], kinds: Sequence[type]) -> Any:
         """Return a query whose columns are the elements of arrays of one length."""
