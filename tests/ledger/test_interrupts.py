@@ -152,7 +152,7 @@ def test_an_update_reaches_all_counters_of_a_stream_or_none():
     kept, moment, came = [], 0, True
     made = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1e9)
     while came:
-        moment += 3
+        moment += 1 + moment // 20
         stream = oc.c.make_concurrent_continual(made)([])
         counters = [stream(counter) for _ in range(2)]
         came = interrupted(moment, lambda stream=stream: stream.update(5), kept)

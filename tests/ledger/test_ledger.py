@@ -74,7 +74,6 @@ CASES = {  # what makes: measure, query, bound, accumulator, other arguments of 
     "f-DP, ladder": lambda: on_functions(
         F.pure(0.125).power(7), oc.accumulators.ladder(F.pure(0.125))
     ),
-    "f-DP, residue": lambda: on_functions(F.gaussian(0.5), oc.accumulators.residue(0.5)),
 }
 
 
