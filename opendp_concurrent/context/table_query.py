@@ -199,8 +199,8 @@ class TableQuery(ConcurrentQuery):
     def _estimates(
         self,
         answers: Mapping[str, tables.Answer],
-        by: Any,
-        keys: Any,
+        by: Sequence[str] | None,
+        keys: tables.Keys,
         labels: Labels,
         norm: str | None,
         spec: tables.Answer | None = None,
@@ -211,7 +211,7 @@ class TableQuery(ConcurrentQuery):
         def read(chosen: str) -> Labels:
             joint = tables.Joint.of(schema, specs, chosen)
 
-            def estimates(values: Any, noise: Noise) -> dict[str, list[tables.Estimate]]:
+            def estimates(values: Sequence[int], noise: Noise) -> dict[str, list[tables.Estimate]]:
                 return dict(zip(answers, joint.estimates(values, noise.accuracy), strict=True))
 
             return replace(labels, read=estimates, shares=joint.shares)
@@ -552,7 +552,13 @@ class TableQuery(ConcurrentQuery):
         return chosen
 
     def _prefixes(
-        self, column: Any, candidates: Any, alpha: Any, by: Any, keys: Any, norm: Any
+        self,
+        column: str,
+        candidates: Sequence[float],
+        alpha: float | Sequence[float],
+        by: str | Sequence[str] | None,
+        keys: tables.Keys,
+        norm: str | None,
     ) -> TableAnswerQuery:
         cuts = checks.sequence("numbers", candidates=candidates)
         one = not isinstance(alpha, (list, tuple))
@@ -563,7 +569,7 @@ class TableQuery(ConcurrentQuery):
         names, plain, labels = self._keyed(by, keys)
 
         def read(chosen: str) -> Labels:
-            def estimates(values: Any, noise: Noise) -> dict[str, list[tables.Estimate]]:
+            def estimates(values: Sequence[int], noise: Noise) -> dict[str, list[tables.Estimate]]:
                 strategy = tables.strategy_for(len(cuts) + 1, chosen)
                 law = _NORMS[noise.name] == "l1", noise.scale
                 return {
@@ -611,13 +617,13 @@ class TableQuery(ConcurrentQuery):
         domain, metric, _ = self._unit()
         return tables.tables_of(domain, metric).schema
 
-    def _columns(self, by: Any) -> tuple[tuple[str, tables.Type], ...]:
+    def _columns(self, by: str | Sequence[str]) -> tuple[tuple[str, tables.Type], ...]:
         schema = self._schema()
         return tuple(
             (name, schema.type_of(name)) for name in tables.names_of("by", schema, by, tables.KEYS)
         )
 
-    def _numbers(self, column: Any, **argument: Any) -> tuple[str, tables.Type, list[Any]]:
+    def _numbers(self, column: str, **argument: Any) -> tuple[str, tables.Type, list[Any]]:
         """Return the name and the type of a column of numbers, and public ones of its type."""
         ((place, _),) = argument.items()
         name = tables.name_of("column", self._schema(), column, (int, float))
@@ -629,7 +635,9 @@ class TableQuery(ConcurrentQuery):
             [tables.in_unit(kind, tables.value_of(kind, **{place: one})) for one in numbers],
         )
 
-    def _keyed(self, by: Any, keys: Any) -> tuple[tuple[str, ...] | None, list[Any] | None, Labels]:
+    def _keyed(
+        self, by: str | Sequence[str] | None, keys: tables.Keys
+    ) -> tuple[tuple[str, ...] | None, list[Any] | None, Labels]:
         """Return names of columns, public keys, and the labels of both; neither without keys."""
         schema = self._schema()
         names, found = tables.groups_of(schema, by, keys)
@@ -706,7 +714,7 @@ class TableAnswerQuery(ConcurrentQuery):
         self,
         data: Data = None,
         bounds: tuple[float, float] | None = None,
-        T: Any = None,  # noqa: N803 - OpenDP's name
+        T: type | str | None = None,  # noqa: N803 - OpenDP's name
         *,
         frame: str | None = None,
         alpha: float = 0.05,
@@ -765,7 +773,7 @@ class TableBoundsQuery(ConcurrentQuery):
         self,
         data: Data = None,
         bounds: tuple[float, float] | None = None,
-        T: Any = None,  # noqa: N803 - OpenDP's name
+        T: type | str | None = None,  # noqa: N803 - OpenDP's name
     ) -> Any:
         """Release a lower and an upper bound, or those of each key."""
         measurement = self.resolve(bounds=bounds, T=T)
@@ -792,7 +800,7 @@ class TableKeysQuery(ConcurrentQuery):
         self,
         data: Any = None,
         bounds: tuple[float, float] | None = None,
-        T: Any = None,  # noqa: N803 - OpenDP's name
+        T: type | str | None = None,  # noqa: N803 - OpenDP's name
         *,
         frame: str | None = None,
         alpha: float = 0.05,

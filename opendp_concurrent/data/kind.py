@@ -6,9 +6,11 @@ part: that of its value. The value is what a function of the record alone return
 some columns. So the parts of the union of two datasets are the unions of their parts.
 """
 
+from __future__ import annotations
+
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -422,7 +424,7 @@ def _has_nan(rows: Iterable[Any]) -> bool:
     return any(one != one for one in rows if type(one) is float)
 
 
-def _atom_of_array(array: Any) -> str:
+def _atom_of_array(array: NDArray[Any]) -> str:
     if array.dtype.kind == "U":
         return "String"
     return _EQUAL.get(str(array.dtype), "")
@@ -464,11 +466,11 @@ class Uncollected:
     :ivar frame: the LazyFrame
     """
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: pl.LazyFrame) -> None:
         self.frame = frame
 
 
-def uncollected(frame: Any) -> Uncollected:
+def uncollected(frame: pl.LazyFrame) -> Uncollected:
     """Run the plan of a LazyFrame again at each launch, for frames that do not fit in memory.
 
     Without this, a LazyFrame is collected once, when it is passed to a measurement or a context.
@@ -507,7 +509,7 @@ def plan_of(data: Any) -> Any:
     return data.frame if isinstance(data, Uncollected) else data
 
 
-def collected(frame: Any) -> Any:
+def collected(frame: pl.LazyFrame) -> pl.DataFrame:
     """Return the rows of a LazyFrame as a DataFrame. What is in memory already is not copied.
 
     :raises DataSourceError: if a file is missing
@@ -516,7 +518,7 @@ def collected(frame: Any) -> Any:
     return readable(frame, frame.collect)
 
 
-def types_of(frame: Any) -> Mapping[str, Any]:
+def types_of(frame: pl.LazyFrame) -> Mapping[str, Any]:
     """Return Polars' types of the columns of a LazyFrame, whose plan does not run; or raise."""
     types: Mapping[str, Any] = readable(frame, frame.collect_schema)
     return types
@@ -655,7 +657,7 @@ class Frames(Kind):
         part_numbers = [numbers[key] for key in owners.values()]
         table = table.with_columns(pl.Series(place, part_numbers))
 
-        def cut(frame: Any) -> dict[Any, Any]:
+        def cut(frame: pl.LazyFrame) -> dict[Any, pl.LazyFrame]:
             rows = frame.collect()
             placed = rows.join(
                 table, on=list(columns), how="inner", nulls_equal=True, maintain_order="left"
@@ -666,7 +668,7 @@ class Frames(Kind):
 
         return cut
 
-    def fixed(self, domain: dp.Domain, of: Of | None, data: errors.Data) -> Any:
+    def fixed(self, domain: dp.Domain, of: Of | None, data: pl.LazyFrame) -> pl.LazyFrame:
         """Return the rows in memory: a plan may read files, and sample."""
         return data.collect().lazy()
 
@@ -675,17 +677,17 @@ class Frames(Kind):
         found: list[Any] = _public(columns_in(of), _native.empty_frame(domain), list(keys)).rows()
         return found
 
-    def joined(self, parts: list[Any]) -> Any:
+    def joined(self, parts: list[pl.DataFrame | pl.LazyFrame]) -> Any:
         """Return one frame."""
         return pl.concat(parts, how="vertical")
 
-    def size(self, data: errors.Data) -> int:
+    def size(self, data: pl.LazyFrame) -> int:
         """Return the number of rows."""
         rows: int = data.select(pl.len()).collect().item()
         return rows
 
 
-def _check_values(rows: Any, domain: dp.Domain) -> None:
+def _check_values(rows: pl.DataFrame, domain: dp.Domain) -> None:
     """Raise if a column has NaN or missing values that its domain excludes."""
     for name in set(domain.columns).intersection(rows.columns):
         column, series = rows.get_column(name), domain.get_series_domain(name)
@@ -711,7 +713,7 @@ def _column_may_have_nan(series: dp.SeriesDomain) -> bool:
         return True
 
 
-def _public(columns: tuple[str, ...], empty: Any, values: list[Any]) -> Any:
+def _public(columns: tuple[str, ...], empty: pl.DataFrame, values: list[Any]) -> pl.DataFrame:
     """Return the public values as a frame in the columns' types; raise if two become equal."""
     rows = values if len(columns) > 1 else [(value,) for value in values]
     for row in rows:
@@ -767,7 +769,7 @@ class Vectors(Kind):
         """Return a list of Python's values, or raise."""
         return as_rows(data, str(domain.carrier_type)[4:-1], lambda: _allows_nan(domain))
 
-    def rows(self, data: errors.Data, domain: dp.Domain) -> NDArray[Any]:
+    def rows(self, data: Sequence[Any], domain: dp.Domain) -> NDArray[Any]:
         """Return the elements as an array."""
         rows: NDArray[Any]
         dtype = DTYPES.get(str(domain.carrier_type)[4:-1])
@@ -786,14 +788,14 @@ class Vectors(Kind):
     def cutter(self, domain: dp.Domain, of: Of, owners: Owners, keys: tuple[Any, ...]) -> Cut:
         """Return the function that reads each record once."""
 
-        def cut(records: Any) -> dict[Any, list[Any]]:
+        def cut(records: Iterable[Any]) -> dict[Any, list[Any]]:
             parts = _parts(records, of, owners)
             return {key: parts.get(key, []) for key in keys}
 
         return cut
 
     def grouped(
-        self, domain: dp.Domain, of: Of | None, owners: Owners | None, data: errors.Data
+        self, domain: dp.Domain, of: Of | None, owners: Owners | None, data: Iterable[Any]
     ) -> Any:
         """Return the records of each key, with those of keys that nobody has named yet."""
         return _native.interruptible(_parts, data, of, owners)
@@ -808,12 +810,12 @@ class Vectors(Kind):
         """Return one list."""
         return list(chain.from_iterable(parts))
 
-    def size(self, data: errors.Data) -> int:
+    def size(self, data: Collection[Any]) -> int:
         """Return the number of records."""
         return sum(map(len, data.values())) if isinstance(data, dict) else len(data)
 
 
-def _parts(records: Any, of: Any, owners: Owners | None) -> dict[Any, list[Any]]:
+def _parts(records: Iterable[Any], of: Any, owners: Owners | None) -> dict[Any, list[Any]]:
     """Return the records of each key."""
     parts: dict[Any, list[Any]] = {}
     for record in records:

@@ -24,7 +24,7 @@ from . import schema as schemas
 from .domain import GroupBound, Norms, Tables, tables_of
 from .engine import Rows
 from .per_unit import make_per_unit
-from .schema import Keys
+from .schema import By, Keys
 
 MOST_EDGES = 10_000  # which a statement sends
 ROWS = (*(first * 10**power for power in range(6) for first in (1, 2, 3, 5)), 10**6)
@@ -89,7 +89,7 @@ def make_table_count(
     return _sums(tables, counted(tables.schema, column), 1, by, keys, norm)
 
 
-def counted(schema: schemas.Schema, column: Any) -> nodes.Term:
+def counted(schema: schemas.Schema, column: str | None) -> nodes.Term:
     """Return 1 of each row, or of each row with a value in a column."""
     if column is None:
         return nodes.ROW
@@ -140,7 +140,7 @@ def make_distinct_units(
 
 
 def _distinct(
-    tables: Tables, columns: tuple[str, ...], by: Any, keys: Any, norm: str
+    tables: Tables, columns: tuple[str, ...], by: By | None, keys: Keys, norm: str
 ) -> Transformation:
     """Count different values of columns; of no columns, the rows, each of which is a unit."""
     names, public = schemas.groups_of(tables.schema, by, keys)
@@ -248,7 +248,7 @@ def make_distinct_values(
 Groups: TypeAlias = tuple[tuple[str, ...], nodes.Rows, Norms]
 
 
-def groups_or_one(tables: Tables, by: Any, keys: Any) -> Groups:
+def groups_or_one(tables: Tables, by: By | None, keys: Keys) -> Groups:
     """Return public groups and what a unit contributes to them; one group without keys."""
     names, public = schemas.groups_of(tables.schema, by, keys)
     if not names:
@@ -257,7 +257,7 @@ def groups_or_one(tables: Tables, by: Any, keys: Any) -> Groups:
 
 
 def _sums(
-    tables: Tables, term: nodes.Term, largest: int, by: Any, keys: Any, norm: str
+    tables: Tables, term: nodes.Term, largest: int, by: By | None, keys: Keys, norm: str
 ) -> Transformation:
     """Make a transformation that adds up an integer of each row, which is at most ``largest``."""
     names, public, contribution = groups_or_one(tables, by, keys)
@@ -419,7 +419,7 @@ def _anywhere(tables: Tables) -> Norms:
 
 
 def edges_of(
-    tables: Tables, place: str, column: Any, edges: Any, least: int
+    tables: Tables, place: str, column: str, edges: Sequence[float], least: int
 ) -> tuple[str, tuple[Any, ...]]:
     """Return the name of a column of numbers, and increasing numbers of its type, or raise."""
     name = schemas.name_of("column", tables.schema, column, (int, float))
@@ -484,7 +484,7 @@ def make_quantile_scores(
     places = {cut: place for place, cut in enumerate(cuts)}
     every = binned(groups_or_one(tables, None, None), len(cuts) + 1)
 
-    def decode(rows: Any) -> list[int]:
+    def decode(rows: numbers.Rows) -> list[int]:
         below = list(accumulate(every(rows)[0]))  # below[i] rows are below cut i
         scores = []
         for one, following in zip(public, nexts, strict=True):

@@ -7,7 +7,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from . import dialects as sql
-from .dialects import Dialect, cast, exp
+from .dialects import Dialect, Tree, cast, exp
 from .schema import LARGEST
 from .typed import Node
 
@@ -57,7 +57,7 @@ class Search:
             exp.column(self.own), "<", trees, list(map(exp.Literal.number, range(len(edges) + 1)))
         )
 
-    def _with(self, query: Any, place: Any) -> Any:
+    def _with(self, query: Tree, place: Tree) -> Any:
         return sql.select([*map(exp.column, self.kept), exp.alias_(place, "b")], query)
 
     def _public(self, columns: dict[str, tuple[list[Any], type]]) -> Any:
@@ -67,7 +67,7 @@ class Search:
         arrays = [self.array(values, kind) for values, kind in every.values()]
         return self.dialect.rows(arrays, list(every), [kind for _, kind in every.values()])
 
-    def _joined(self, query: Any, public: Any, on: Any, **how: Any) -> Any:
+    def _joined(self, query: Tree, public: Tree, on: Tree, **how: Any) -> Any:
         place = sql.or_else(exp.column("b", "k"), exp.Literal.number(0))
         columns = [*(exp.column(name, "t") for name in self.kept), exp.alias_(place, "b")]
         made = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
@@ -98,7 +98,7 @@ class Search:
         return self._joined(sql.select(columns, self.query), public, on)
 
 
-def bisected(own: Any, sign: str, edges: Sequence[Any], values: Sequence[Any]) -> Any:
+def bisected(own: Tree, sign: str, edges: Sequence[Any], values: Sequence[Any]) -> Any:
     """Return the first of some values whose edge a column compares with, or the last one."""
     if not edges:
         return values[0]
@@ -142,7 +142,7 @@ class Values:
         self._level: dict[str, int] = {}
         self._trees: dict[str, Any] = {}
 
-    def query(self, query: Any) -> Any:
+    def query(self, query: Tree) -> Any:
         """Return a query with the columns that trees name, one level of names after another."""
         columns = [exp.column(of) for of in self._names.values()]
         for level in range(max(self._level.values(), default=-1) + 1):
@@ -253,7 +253,7 @@ class Values:
         positive = sql.compare(own, ">=", exp.Literal.number(0))
         return sql.case([(positive, self._quotient(own.copy(), by.copy()))], shifted)
 
-    def _quotient(self, left: Any, right: Any) -> Any:
+    def _quotient(self, left: Tree, right: Tree) -> Any:
         return sql.paren(self._dialect.quotient(left, right))
 
     def clip(self, one: Node) -> Any:
@@ -322,7 +322,7 @@ class Values:
             return sql.case([(matches, found)], exp.Null())
         return self._whole(own)
 
-    def _whole(self, own: Any) -> Any:
+    def _whole(self, own: Tree) -> Any:
         """Return a float without its fraction, as an integer."""
         above = sql.compare(own, ">", self._float(float(-_BEYOND)))
         inside = sql.conjunction(above, sql.compare(own, "<", self._float(float(_BEYOND))))
@@ -333,7 +333,7 @@ class Values:
         ]
         return sql.case(cases, cast(exp.Floor(this=own.copy()), int))
 
-    def _if_known(self, of: Node, found: Any) -> Any:
+    def _if_known(self, of: Node, found: Tree) -> Any:
         """Return what is found of a date or timestamp of the years 1 to 9999, else NULL."""
         own = self._named(of)
         after = sql.compare(own, ">=", self.constant(_FIRST[of.kind], of.kind))

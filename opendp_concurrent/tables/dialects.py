@@ -1,6 +1,6 @@
 """What differs between engines in the rendering of a plan."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ except ImportError as error:
         name="sqlglot",
     ) from error
 
+Tree = exp.Expression  # a part of a statement
 Type = exp.DataType.Type
 TYPES = {
     int: Type.BIGINT,
@@ -29,7 +30,7 @@ def typed(kind: type) -> Any:
     return exp.DataType(this=TYPES[kind], nested=False)
 
 
-def cast(one: exp.Expression, kind: type) -> Any:
+def cast(one: Tree, kind: type) -> Any:
     """Return an expression cast to a column's type."""
     return exp.Cast(this=one, to=typed(kind))
 
@@ -56,15 +57,15 @@ class Dialect:
     search: ClassVar[str]
     underflows: ClassVar[bool] = False
 
-    def text(self, tree: exp.Expression) -> str:
+    def text(self, tree: Tree) -> str:
         """Return the statement of a tree."""
         return str(tree.sql(dialect=self.name, copy=False))
 
-    def stored(self, column: exp.Expression, kind: type) -> Any:
+    def stored(self, column: Tree, kind: type) -> Any:
         """Return a stored column in its type: a cast that cannot fail. NaN becomes NULL."""
         return self.read(cast(column, kind), kind)
 
-    def read(self, one: exp.Expression, kind: type) -> Any:
+    def read(self, one: Tree, kind: type) -> Any:
         """Return a value as the plan means it: texts are compared by bytes, NaN is NULL."""
         if kind is str:
             return self.by_bytes(one)
@@ -72,12 +73,12 @@ class Dialect:
             return exp.Nullif(this=one, expression=cast(exp.Literal.string("NaN"), float))
         return one
 
-    def decimal(self, column: exp.Expression, scale: int) -> Any:
+    def decimal(self, column: Tree, scale: int) -> Any:
         """Return a stored decimal of at most 18 digits, times 10^scale, as an integer."""
         factor = exp.Cast(this=exp.Literal.string(str(10**scale)), to=decimal(scale + 1, 0))
         return cast(exp.Paren(this=exp.Mul(this=column, expression=factor)), int)
 
-    def by_bytes(self, one: exp.Expression) -> Any:
+    def by_bytes(self, one: Tree) -> Any:
         """Return a text that is compared by its bytes."""
         return exp.Collate(this=one, expression=exp.to_identifier(self.collation, quoted=True))
 
@@ -93,11 +94,11 @@ class Dialect:
         """Return the place of a parameter; positions begin with 1."""
         return exp.Parameter(this=exp.Literal.number(position))
 
-    def text_value(self, parameter: exp.Expression) -> Any:
+    def text_value(self, parameter: Tree) -> Any:
         """Return a parameter as a text."""
         return self.by_bytes(cast(parameter, str))
 
-    def array(self, parameter: exp.Expression, kind: type) -> Any:
+    def array(self, parameter: Tree, kind: type) -> Any:
         """Return a parameter as an array."""
         array = exp.DataType(this=Type.ARRAY, expressions=[typed(kind)], nested=True)
         return exp.Cast(this=parameter, to=array)
@@ -110,7 +111,7 @@ class Dialect:
         ]
         return self._read(exp.select(*columns, copy=False), names, kinds)
 
-    def _read(self, public: Any, names: Sequence[str], kinds: Sequence[type]) -> Any:
+    def _read(self, public: Tree, names: Sequence[str], kinds: Sequence[type]) -> Any:
         """Return a query of columns as the plan means them."""
         read = [
             exp.alias_(self.read(self.element(exp.column(name), kind), kind), name)
@@ -119,7 +120,7 @@ class Dialect:
         inner = exp.Subquery(this=public, alias=exp.TableAlias(this=exp.to_identifier("p")))
         return exp.select(*read, copy=False).from_(inner, copy=False)
 
-    def element(self, one: exp.Expression, kind: type) -> Any:
+    def element(self, one: Tree, kind: type) -> Any:
         """Return an element of an array in a column's type."""
         del kind
         return one
@@ -132,11 +133,11 @@ class Dialect:
             return cast(exp.Literal.number(int(value)), int)
         return cast(exp.Literal.string(str(value)), kind)  # of a double, the shortest that is it
 
-    def exact(self, one: exp.Expression) -> Any:
+    def exact(self, one: Tree) -> Any:
         """Return an integer in a type of at least 2^124, whose products and sums are exact."""
         return exp.Cast(this=one, to=decimal(38, 0))
 
-    def narrow(self, one: exp.Expression) -> Any:
+    def narrow(self, one: Tree) -> Any:
         """Return an exact integer in 64 bits; NULL if it does not fit. It is computed once."""
         low, high = (self.exact(exp.Literal.string(str(end))) for end in (-(2**63) - 1, 2**63))
         kept: Any = exp.Greatest(this=one, expressions=[low], ignore_nulls=True)
@@ -146,23 +147,23 @@ class Dialect:
         )
         return cast(inside, int)
 
-    def quotient(self, left: exp.Expression, right: exp.Expression) -> Any:
+    def quotient(self, left: Tree, right: Tree) -> Any:
         """Return the quotient of integers that are not negative, rounded down."""
         return exp.IntDiv(this=left, expression=right)
 
-    def matches(self, one: exp.Expression, pattern: str) -> Any:
+    def matches(self, one: Tree, pattern: str) -> Any:
         """Return whether all of a text has a pattern, which has no backslash."""
         return exp.RegexpLike(this=one, expression=exp.Literal.string(f"^({pattern})$"))
 
-    def barrier(self, query: exp.Expression) -> Any:
+    def barrier(self, query: Tree) -> Any:
         """Return a query whose columns the engine computes once, however often they are used."""
         return query
 
-    def whole(self, one: exp.Expression) -> Any:
+    def whole(self, one: Tree) -> Any:
         """Return a double that is an integer, as an integer."""
         return cast(one, int)
 
-    def wide(self, one: exp.Expression) -> Any:
+    def wide(self, one: Tree) -> Any:
         """Return 64-bit integers in a type whose sum cannot overflow."""
         return one
 
@@ -172,15 +173,15 @@ class DuckDB(Dialect):
 
     name, collation, search = "duckdb", "C", "asof"
 
-    def decimal(self, column: exp.Expression, scale: int) -> Any:
+    def decimal(self, column: Tree, scale: int) -> Any:
         """Return a stored decimal as an integer. DuckDB would multiply in 18 digits."""
         return super().decimal(exp.Cast(this=column, to=decimal(38, scale)), scale)
 
-    def exact(self, one: exp.Expression) -> Any:
+    def exact(self, one: Tree) -> Any:
         """Return an integer in 128 bits; an overflow is an error."""
         return exp.Cast(this=one, to=exp.DataType(this=Type.INT128))
 
-    def stored(self, column: Any, kind: type) -> Any:
+    def stored(self, column: Tree, kind: type) -> Any:
         """Return a stored column in its type.
 
         A timestamp with a time zone is read as an instant of UTC, whatever the zone of the session.
@@ -190,7 +191,7 @@ class DuckDB(Dialect):
         instant = exp.Anonymous(this="EPOCH_US", expressions=[column])
         return exp.Anonymous(this="MAKE_TIMESTAMP", expressions=[instant])
 
-    def narrow(self, one: Any) -> Any:
+    def narrow(self, one: Tree) -> Any:
         """Return an exact integer in 64 bits; NULL if it does not fit."""
         return exp.TryCast(this=one, to=typed(int))
 
@@ -218,12 +219,12 @@ class PostgreSQL(Dialect):
     name, collation, search = "postgres", "C", "function"
     underflows = True
 
-    def decimal(self, column: Any, scale: int) -> Any:
+    def decimal(self, column: Tree, scale: int) -> Any:
         """Return a stored decimal as an integer; NaN, which a numeric can be, is NULL."""
         nan = exp.Cast(this=exp.Literal.string("NaN"), to=exp.DataType(this=Type.DECIMAL))
         return super().decimal(exp.Nullif(this=column, expression=nan), scale)
 
-    def quotient(self, left: Any, right: Any) -> Any:
+    def quotient(self, left: Tree, right: Tree) -> Any:
         """Return the quotient of integers that are not negative, rounded down."""
         return exp.Div(this=left, expression=right, typed=True, safe=False)
 
@@ -238,7 +239,7 @@ class Spark(Dialect):
     name, collation, search = "spark", "UTF8_BINARY", "parts"
     weekday = "DAYOFWEEK_ISO"
 
-    def matches(self, one: Any, pattern: str) -> Any:
+    def matches(self, one: Tree, pattern: str) -> Any:
         """Return whether all of a text has a pattern. In Java ``$`` is before a newline, too."""
         known = exp.Literal.string(f"^({pattern})$(?!a|[^a])")
         return exp.RegexpLike(this=one, expression=known)
@@ -247,7 +248,7 @@ class Spark(Dialect):
         """Return the place of a parameter, which has a name in Spark."""
         return exp.Placeholder(this=f"p{position}")
 
-    def array(self, parameter: exp.Expression, kind: type) -> Any:
+    def array(self, parameter: Tree, kind: type) -> Any:
         """Return a parameter, a text of JSON, as an array of texts. What is no JSON is an error."""
         del kind  # rows() casts the elements, which cannot fail
         listed, *mode = map(exp.Literal.string, ("ARRAY<STRING>", "mode", "FAILFAST"))
@@ -262,11 +263,11 @@ class Spark(Dialect):
         public = exp.select(exp.Aliases(this=inline, expressions=identifiers), copy=False)
         return self._read(public, names, kinds)
 
-    def element(self, one: exp.Expression, kind: type) -> Any:
+    def element(self, one: Tree, kind: type) -> Any:
         """Return an element, which is a text, in a column's type: a cast that cannot fail."""
         return cast(one, kind)
 
-    def wide(self, one: exp.Expression) -> Any:
+    def wide(self, one: Tree) -> Any:
         """Return 64-bit integers as decimals of 38 digits."""
         return self.exact(one)
 
@@ -286,44 +287,44 @@ COMPARISONS = {
 }
 
 
-def subquery(query: exp.Expression, name: str) -> Any:
+def subquery(query: Tree, name: str) -> Any:
     """Return a query in parentheses, with a name."""
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(name)))
 
 
-def select(columns: Iterable[Any], query: exp.Expression, condition: Any = None) -> Any:
+def select(columns: Iterable[Any], query: Tree, condition: Tree | None = None) -> Any:
     """Return a query of some columns of another one."""
     made = exp.select(*(one.copy() for one in columns), copy=False)
     made = made.from_(subquery(query, "t"), copy=False)
     return made if condition is None else made.where(condition, copy=False)
 
 
-def fresh(one: Any) -> Any:
+def fresh(one: Tree) -> Any:
     """Return an expression that is part of no other one: itself, or a copy."""
     return one if one.parent is None else one.copy()
 
 
-def paren(one: Any) -> Any:
+def paren(one: Tree) -> Any:
     """Return an expression in parentheses."""
     return exp.Paren(this=fresh(one))
 
 
-def binary(make: Any, left: Any, right: Any, **options: Any) -> Any:
+def binary(make: Callable[..., Any], left: Tree, right: Tree, **options: Any) -> Any:
     """Return an operation on two expressions, in parentheses."""
     return paren(make(this=fresh(left), expression=fresh(right), **options))
 
 
-def compare(left: Any, sign: str, right: Any) -> Any:
+def compare(left: Tree, sign: str, right: Tree) -> Any:
     """Return a comparison."""
     return COMPARISONS[sign](this=fresh(left), expression=fresh(right))
 
 
-def is_null(one: Any) -> Any:
+def is_null(one: Tree) -> Any:
     """Return whether an expression is NULL."""
     return exp.Is(this=fresh(one), expression=exp.Null())
 
 
-def inverted(condition: Any) -> Any:
+def inverted(condition: Tree) -> Any:
     """Return the negation of a condition."""
     return exp.Not(this=paren(condition))
 
@@ -333,24 +334,24 @@ def not_null(name: str) -> Any:
     return inverted(is_null(exp.column(name)))
 
 
-def known(comparison: Any) -> Any:
+def known(comparison: Tree) -> Any:
     """Return a comparison that is false where SQL does not know it."""
     return or_else(paren(comparison), exp.false())
 
 
-def or_else(one: Any, other: Any) -> Any:
+def or_else(one: Tree, other: Tree) -> Any:
     """Return an expression, or another one where it is NULL."""
     return exp.Coalesce(this=fresh(one), expressions=[fresh(other)])
 
 
-def conjunction(left: Any, *others: Any) -> Any:
+def conjunction(left: Tree, *others: Tree) -> Any:
     """Return a conjunction."""
     for right in others:
         left = binary(exp.And, paren(left), paren(right))
     return left
 
 
-def disjunction(left: Any, right: Any) -> Any:
+def disjunction(left: Tree, right: Tree) -> Any:
     """Return a disjunction."""
     return binary(exp.Or, paren(left), paren(right))
 
@@ -366,18 +367,18 @@ def equal(names: list[str], keys: list[str], *, null: bool = False) -> Any:
     )
 
 
-def case(cases: list[tuple[Any, Any]], otherwise: Any) -> Any:
+def case(cases: list[tuple[Any, Any]], otherwise: Tree) -> Any:
     """Return the value of the first condition that holds, in parentheses."""
     ifs = [exp.If(this=fresh(condition), true=fresh(value)) for condition, value in cases]
     return paren(exp.Case(ifs=ifs, default=fresh(otherwise)))
 
 
-def clamped(own: Any, low: Any, high: Any) -> Any:
+def clamped(own: Tree, low: Tree, high: Tree) -> Any:
     """Return a value between two bounds; NULL of NULL."""
     return case([(compare(own, "<=", low), low), (compare(own, ">=", high), high)], own)
 
 
-def window(function: Any, by: list[str], order: list[str], falling: Collection[str] = ()) -> Any:
+def window(function: Tree, by: list[str], order: list[str], falling: Collection[str] = ()) -> Any:
     """Return a function over the rows that are equal in ``by``; the order is never empty.
 
     :param falling: the columns of the order that fall, with NULL at the end

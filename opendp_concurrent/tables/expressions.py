@@ -7,21 +7,26 @@ error. NaN is read as NULL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
 
 from .. import _checks as checks
 from ..errors import InvalidTypeError
 from .schema import Type, column_name
 
 MOST_VALUES = 1000  # of is_in, and of the bins of cut
+Constant: TypeAlias = float | str | date | Decimal | np.number[Any]
+Operand: TypeAlias = "Expression | Constant"
+Method: TypeAlias = "Callable[[Expression, Operand], Expression]"
 
 
-def _operator(operation: str, reflected: bool = False) -> Callable[[Expression, Any], Expression]:
-    def method(self: Expression, other: Any) -> Expression:
+def _operator(operation: str, reflected: bool = False) -> Method:
+    def method(self: Expression, other: Operand) -> Expression:
         pair = (self, expression(other))
         return Expression(operation, pair[::-1] if reflected else pair)
 
@@ -64,10 +69,10 @@ class Expression:
     __lt__, __le__, __gt__, __ge__ = map(_operator, ("<", "<=", ">", ">="))
     __hash__ = object.__hash__
 
-    def __and__(self, other: Any) -> Expression:
+    def __and__(self, other: Expression) -> Expression:
         return Expression("and", (self, _condition(other)))
 
-    def __or__(self, other: Any) -> Expression:
+    def __or__(self, other: Expression) -> Expression:
         return Expression("or", (self, _condition(other)))
 
     def __invert__(self) -> Expression:
@@ -77,12 +82,12 @@ class Expression:
         """Whether the value is missing: NULL or NaN."""
         return Expression("is_null", (self,))
 
-    def between(self, lower: Any, upper: Any) -> Expression:
+    def between(self, lower: Operand, upper: Operand) -> Expression:
         """Whether the value is at least ``lower`` and at most ``upper``."""
         low, high = expression(lower, "lower"), expression(upper, "upper")
         return (self >= low) & (self <= high)
 
-    def is_in(self, values: Any) -> Expression:
+    def is_in(self, values: Iterable[Constant]) -> Expression:
         """Whether the value is one of at most 1,000 constants; for more, join with public rows."""
         found = checks.sequence("constants", values=values)
         return Expression("is_in", (self,), tuple(_constant(one, "values") for one in found))
@@ -97,7 +102,7 @@ class Expression:
     def __neg__(self) -> Expression:
         return 0 - self
 
-    def __mod__(self, other: Any) -> Expression:
+    def __mod__(self, other: Operand) -> Expression:
         quotient: Expression = self // other
         return self - quotient * expression(other)
 
@@ -105,11 +110,17 @@ class Expression:
         """Return the absolute value."""
         return when(self < 0).then(-self).otherwise(self)
 
-    def clip(self, lower: Any, upper: Any) -> Expression:
+    def clip(self, lower: Constant, upper: Constant) -> Expression:
         """Return the value, or the bound that is next to it. Bounds are public constants."""
         return Expression("clip", (self,), (_constant(lower, "lower"), _constant(upper, "upper")))
 
-    def cut(self, breaks: Any, labels: Any = None, *, left_closed: bool = False) -> Expression:
+    def cut(
+        self,
+        breaks: Iterable[Any],
+        labels: Iterable[str] | None = None,
+        *,
+        left_closed: bool = False,
+    ) -> Expression:
         """Return the bin of the value between public breaks: its label, or its number from 0 on.
 
         :param breaks: increasing; at most 1,000
@@ -144,7 +155,7 @@ class Expression:
 
     # --- any type ------------------------------------------------------------------------------
 
-    def fill_null(self, value: Any) -> Expression:
+    def fill_null(self, value: Operand) -> Expression:
         """Return the value, or another one where it is missing."""
         return Expression("fill_null", (self, expression(value, "value")))
 
@@ -195,7 +206,7 @@ class When:
 
     _operands: tuple[Expression, ...]
 
-    def then(self, value: Any) -> Then:
+    def then(self, value: Operand) -> Then:
         """Return the value where the condition holds, and none of those before."""
         return Then("case", (*self._operands, expression(value, "value")))
 
@@ -205,11 +216,11 @@ class Then(Expression):
 
     __slots__ = ()
 
-    def when(self, condition: Any) -> When:
+    def when(self, condition: Expression) -> When:
         """Add a condition."""
         return When((*self.operands, _condition(condition, "condition")))
 
-    def otherwise(self, value: Any) -> Expression:
+    def otherwise(self, value: Operand | None) -> Expression:
         """Return another value where no condition holds."""
         more = () if value is None else (expression(value, "value"),)
         return Expression("case", (*self.operands, *more))
@@ -236,7 +247,7 @@ def col(name: str) -> Expression:
     return Expression("column", (), column_name(name=name))
 
 
-def lit(value: Any) -> Expression:
+def lit(value: Constant) -> Expression:
     """Return a public constant as an expression: a number, a text, a Boolean, a date or timestamp.
 
     :raises InvalidTypeError: if it is none of these
@@ -248,7 +259,7 @@ def lit(value: Any) -> Expression:
     return Expression("literal", (), _constant(value, "value"))
 
 
-def when(condition: Any) -> When:
+def when(condition: Expression) -> When:
     """Begin a choice between values: ``when(...).then(...).when(...).then(...).otherwise(...)``.
 
     :param condition: an expression that holds or does not
@@ -262,7 +273,7 @@ def when(condition: Any) -> When:
     return When((_condition(condition, "condition"),))
 
 
-def expression(value: Any, name: str = "the constant") -> Expression:
+def expression(value: Operand, name: str = "the constant") -> Expression:
     """Return an expression itself, or that of a constant; or raise."""
     return (
         value
@@ -285,7 +296,7 @@ def _constant(value: Any, name: str = "the constant") -> Hashable:
     return found
 
 
-def _condition(value: Any, name: str = "the predicate") -> Expression:
+def _condition(value: Expression, name: str = "the predicate") -> Expression:
     if not isinstance(value, Expression):
         raise InvalidTypeError(
             f"{name} must be made of oc.tables.col(...), found {type(value).__name__}; "

@@ -92,7 +92,7 @@ def make_table_keys(
         rows = table_given(tables, in_python(token)).ask(FoundKeys(names))
         return noise.release(_counts(tuple(map(tables.schema.type_of, names)), rows))
 
-    def privacy_map(distance: Any) -> tuple[float, float]:
+    def privacy_map(distance: int) -> tuple[float, float]:
         size = units_in(d_in=distance)
         return approximate_group(noise.loss, size) if size else (0.0, 0.0)
 

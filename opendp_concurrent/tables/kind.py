@@ -36,11 +36,11 @@ class TableKind(Kind):
         """Return whether data are a table."""
         return isinstance(data, Table)
 
-    def inferred(self, data: Data) -> tuple[Any, Domain]:
+    def inferred(self, data: Table) -> tuple[Table, Domain]:
         """Return a table and its domain."""
         return data, data.space[0]
 
-    def unit(self, data: Data, metric: Metric, distance: Distance) -> tuple[Metric, Any]:
+    def unit(self, data: Table, metric: Metric, distance: Distance) -> tuple[Metric, Any]:
         """Return a privacy unit in terms of the metric of tables, or raise."""
         return unit_on(data, metric, distance)
 
@@ -75,7 +75,7 @@ class TableKind(Kind):
             for key, rows in values.items()
         }
 
-        def cut(table: Any) -> dict[Any, Table]:
+        def cut(table: Table) -> dict[Any, Table]:
             known = table_given(tables, table)
             return {
                 key: known.derived(Where(known.relation, predicate), tables)
@@ -84,7 +84,7 @@ class TableKind(Kind):
 
         return cut
 
-    def fixed(self, domain: Domain, of: Of | None, data: Data) -> Any:
+    def fixed(self, domain: Domain, of: Of | None, data: Table) -> Table:
         """Return a table in which the parts of a unit do not change: as it is now, or the same.
 
         A unit that has the columns among its own is in the same part in each state of the table.

@@ -114,7 +114,7 @@ checks.sent(Answer, "table_answer")(Answer)  # what it is made of is checked whe
 
 
 def quantised(
-    schema: schemas.Schema, column: Any, bounds: Any, quantum: float | None
+    schema: schemas.Schema, column: str | None, bounds: Any, quantum: float | None
 ) -> nodes.Quantised:
     """Return what a row adds to a sum."""
     name = schemas.name_of("column", schema, column, (int, float))
@@ -142,7 +142,7 @@ def quantised(
     return nodes.Quantised(name, low, high, factor)
 
 
-def check_bounds(ordered: bool, small: bool, bounds: Any, most: str) -> None:
+def check_bounds(ordered: bool, small: bool, bounds: tuple[float, float] | None, most: str) -> None:
     """Raise unless bounds are in order, and not too large."""
     if not (ordered and small):
         raise InvalidValueError(

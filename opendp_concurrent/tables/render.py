@@ -15,7 +15,7 @@ from .._opendp import uninterruptible
 from . import dialects as sql
 from . import plan as nodes
 from .clauses import Search, Values
-from .dialects import DIALECTS, Dialect, cast, exp
+from .dialects import DIALECTS, Dialect, Tree, cast, exp
 from .schema import Decimal, Schema, kind_of
 
 SMALLEST = 0.25  # below it in steps, a value is quantised to 0
@@ -40,7 +40,7 @@ def statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Rendered:
     """A query of a relation.
 
     :ivar tree: its syntax
@@ -97,7 +97,7 @@ class Renderer:
 
     # --- relations ---------------------------------------------------------------------------
 
-    def _relation(self, relation: nodes.Relation) -> Query:
+    def _relation(self, relation: nodes.Relation) -> Rendered:
         if isinstance(relation, nodes.Scan):
             return self._scan(relation)
         of = self._relation(relation.of)
@@ -110,7 +110,7 @@ class Renderer:
         if isinstance(relation, nodes.Select):
             names = {name: of.names[name] for name in relation.schema.names}
             tree = sql.select(map(exp.column, names.values()), of.tree)
-            return Query(tree, names, relation.schema)
+            return Rendered(tree, names, relation.schema)
         if isinstance(relation, nodes.Truncate):
             return replace(of, tree=self._truncate(relation, of))
         if isinstance(relation, nodes.PrivateJoin):
@@ -119,7 +119,7 @@ class Renderer:
             return self._per_unit(relation, of)
         return self._join(relation, of)
 
-    def _scan(self, scan: nodes.Scan) -> Query:
+    def _scan(self, scan: nodes.Scan) -> Rendered:
         names = {name: f"c{place}" for place, name in enumerate(scan.schema.names)}
         columns, conditions = [], list[Any]()
         for name, kind in scan.schema.columns:
@@ -135,17 +135,17 @@ class Renderer:
         query = exp.select(*columns, copy=False).from_(source, copy=False)
         if conditions:
             query = query.where(sql.conjunction(*conditions), copy=False)
-        return Query(query, names, scan.schema)
+        return Rendered(query, names, scan.schema)
 
-    def _with_columns(self, relation: nodes.WithColumns, of: Query) -> Query:
+    def _with_columns(self, relation: nodes.WithColumns, of: Rendered) -> Rendered:
         values = Values(self._dialect, of.names, self._parameter)
         fresh = of.fresh(name for name, _ in relation.columns)
         named = [exp.alias_(values.value(one), fresh[name]) for name, one in relation.columns]
         kept = [exp.column(short) for name, short in of.names.items() if name not in fresh]
         tree = sql.select([*kept, *named], values.query(of.tree))
-        return Query(tree, {**of.names, **fresh}, relation.schema)
+        return Rendered(tree, {**of.names, **fresh}, relation.schema)
 
-    def _truncate(self, relation: nodes.Truncate, of: Query) -> Any:
+    def _truncate(self, relation: nodes.Truncate, of: Rendered) -> Any:
         by, first, unit = of.short(relation.by), of.short(relation.order_by), of.unit
         rest = [one for one in of.names.values() if one not in by and one not in unit]
         numbers = {"r": sql.window(exp.RowNumber(), [*unit, *by], rest)}
@@ -175,7 +175,7 @@ class Renderer:
                 text = sql.binary(exp.DPipe, text, right, safe=True)
         return self._dialect.by_bytes(exp.MD5(this=text))
 
-    def _join(self, relation: nodes.PublicJoin, of: Query) -> Query:
+    def _join(self, relation: nodes.PublicJoin, of: Rendered) -> Rendered:
         keys = [f"k{place}" for place in range(len(relation.on))]
         added = {name: f"v{place}" for place, name in enumerate(relation.added)}
         rows = [(*key, *row) for key, row in zip(relation.keys, relation.rows, strict=True)]
@@ -184,7 +184,7 @@ class Renderer:
         matches = sql.equal(of.short(relation.on), keys)
         return self._paired(of, public, added, relation.schema, matches, relation.how)
 
-    def _private_join(self, relation: nodes.PrivateJoin, of: Query) -> Query:
+    def _private_join(self, relation: nodes.PrivateJoin, of: Rendered) -> Rendered:
         partners = self._relation(relation.other)
         other, keys = partners.tree, [*partners.unit, *partners.short(relation.on)]
         if relation.how in ("semi", "anti"):  # one partner at most
@@ -198,15 +198,15 @@ class Renderer:
             joined.tree.where(sql.is_null(exp.column(keys[0], "k")), copy=False)
         return joined
 
-    def _per_unit(self, relation: nodes.PerUnit, of: Query) -> Query:
+    def _per_unit(self, relation: nodes.PerUnit, of: Rendered) -> Rendered:
         unit = list(map(exp.column, of.unit))
         fresh = of.fresh(name for name, _ in relation.columns)
         values = [exp.alias_(self._of_unit(one, of), fresh[name]) for name, one in relation.columns]
         made = sql.select([*unit, *values], of.tree).group_by(*unit, copy=False)
         names = {**{name: of.names[name] for name in of.schema.unit}, **fresh}
-        return Query(made, names, relation.schema)
+        return Rendered(made, names, relation.schema)
 
-    def _of_unit(self, one: nodes.OfUnit, of: Query) -> Any:
+    def _of_unit(self, one: nodes.OfUnit, of: Rendered) -> Any:
         """Return an aggregate of the rows of a unit. A clamped sum fits 64 bits."""
         if one.statistic == "count":
             return exp.Count(this=exp.Star())
@@ -227,20 +227,20 @@ class Renderer:
 
     @staticmethod
     def _paired(
-        of: Query,
-        other: Any,
+        of: Rendered,
+        other: Tree,
         added: dict[str, str],
         after: Schema,
-        matches: Any,
+        matches: Tree,
         kind: str,
-    ) -> Query:
+    ) -> Rendered:
         """Return a join of two queries, with some columns of the other one under fresh names."""
         fresh = of.fresh(added)
         columns: list[Any] = [exp.column(one, "t") for one in of.names.values()]
         columns += [exp.alias_(exp.column(one, "k"), fresh[name]) for name, one in added.items()]
         joined = exp.select(*columns, copy=False).from_(sql.subquery(of.tree, "t"), copy=False)
         joined = joined.join(sql.subquery(other, "k"), on=matches, join_type=kind, copy=False)
-        return Query(joined, {**of.names, **fresh}, after)
+        return Rendered(joined, {**of.names, **fresh}, after)
 
     def _public(self, rows: list[Any], names: list[str], kinds: list[type]) -> Any:
         """Return a query of public rows, which go to the engine as one array for each column."""
@@ -257,7 +257,7 @@ class Renderer:
 
     # --- aggregates --------------------------------------------------------------------------
 
-    def _aggregate(self, one: nodes.Aggregate, rows: Query) -> Any:
+    def _aggregate(self, one: nodes.Aggregate, rows: Rendered) -> Any:
         if isinstance(one, nodes.FoundKeys):
             return self._found_keys(one, rows)
         if isinstance(one, nodes.Bins):
@@ -280,7 +280,7 @@ class Renderer:
             query = sql.select(columns, query, known).group_by(*columns, copy=False)
         return self._groups(one, values, rows, query) if one.by else sql.select(values, query)
 
-    def _term(self, one: nodes.Term, rows: Query) -> Any:
+    def _term(self, one: nodes.Term, rows: Rendered) -> Any:
         """Return the sum of a term over rows. Squares fit 64 bits."""
         if one.value is None:
             return exp.Count(this=exp.Star())
@@ -296,8 +296,8 @@ class Renderer:
         self,
         one: nodes.Sums | nodes.Bins,
         values: list[Any],
-        rows: Query,
-        query: Any,
+        rows: Rendered,
+        query: Tree,
         *within: str,
     ) -> Any:
         """Aggregate first and join with the public keys then: a join of groups, not of rows."""
@@ -314,7 +314,7 @@ class Renderer:
         on = sql.equal(by, keys, null=null)
         return joined.join(public, on=on, join_type="inner", copy=False)
 
-    def _found_keys(self, one: nodes.FoundKeys, rows: Query) -> Any:
+    def _found_keys(self, one: nodes.FoundKeys, rows: Rendered) -> Any:
         """Count distinct pairs of a unit and a key, apart by the number of keys of the unit."""
         by, kinds, conditions = rows.short(one.by), rows.kinds(one.by), []
         for own, kind in zip(by, kinds, strict=True):
@@ -339,7 +339,7 @@ class Renderer:
         counted = sql.select([*told, columns[-1], exp.Count(this=exp.Star())], numbered)
         return counted.group_by(*(each.copy() for each in columns), copy=False)
 
-    def _quantised(self, value: nodes.Quantised, own: Any) -> Any:
+    def _quantised(self, value: nodes.Quantised, own: Tree) -> Any:
         """Return the integer of a value x: clamped, or ``floor(x * factor + 0.5)`` of that.
 
         Of tiny values this is 0. Where underflow is an error, the product is not computed of them.

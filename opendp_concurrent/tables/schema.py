@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal as Exact
@@ -72,6 +72,8 @@ def exact_of(**argument: Any) -> Fraction:
 
 
 Type: TypeAlias = type | Decimal  # of a column
+By: TypeAlias = str | Sequence[str]  # names of columns
+Names: TypeAlias = By | Sequence[str | None] | None  # the same, of which some may be missing
 
 
 def spelled(one: Type) -> str:
@@ -106,7 +108,7 @@ class Schema:
         """Types of the unit's columns."""
         return list(map(self.kind, self.unit))
 
-    def type_of(self, column: Any, name: str = "column") -> Type:
+    def type_of(self, column: Hashable, name: str = "column") -> Type:
         """Return the type of a column, or raise naming the argument."""
         text = str.__str__(column) if isinstance(column, str) else None
         for known, kind in self.columns:
@@ -117,7 +119,7 @@ class Schema:
             f"{', '.join(self.names)}"
         )
 
-    def kind(self, column: Any, name: str = "column") -> type:
+    def kind(self, column: Hashable, name: str = "column") -> type:
         """Return the type that the engine's values of a column have, or raise."""
         return kind_of(self.type_of(column, name))
 
@@ -140,7 +142,7 @@ class Schema:
         return f"{', '.join(told)}; " + (f"unit {unit}" if unit else "each row is a unit")
 
 
-def schema_of(schema: Any, unit: Any) -> Schema:
+def schema_of(schema: Mapping[str, Type], unit: By | None) -> Schema:
     """Return a schema from a mapping of names to types and the unit's columns, or raise."""
     if unit is None:
         raise InvalidTypeError("unit must be given: the column that says to whom a row belongs")
@@ -160,13 +162,13 @@ def schema_of(schema: Any, unit: Any) -> Schema:
     return replace(found, unit=names)
 
 
-def columns_of(schema: Any) -> tuple[tuple[str, Type], ...]:
+def columns_of(schema: Mapping[str, Type]) -> tuple[tuple[str, Type], ...]:
     """Return names and types of columns, or raise."""
     given = checks.mapping("names of columns to types", schema=schema)
     return tuple((column_name(schema=name), _type(name, kind)) for name, kind in given.items())
 
 
-def _type(name: Any, kind: Any) -> Type:
+def _type(name: str, kind: Any) -> Type:
     """Return the type of a column, or raise."""
     if type(kind) is Decimal or (type(kind) is type and kind in KINDS):
         return kind
@@ -290,7 +292,7 @@ Keys: TypeAlias = Iterable[object] | None  # a list, an array, a Series, a frame
 
 
 def groups_of(
-    schema: Schema, by: Any, keys: Any
+    schema: Schema, by: By | None, keys: Any
 ) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
     """Return names of columns and their public keys; without them, no name and one empty key."""
     if by is None and keys is None:
@@ -332,7 +334,7 @@ def listed(values: Any) -> Any:
 
 
 def names_of(
-    place: str, schema: Schema, names: Any, kinds: tuple[type, ...], *, none: bool = False
+    place: str, schema: Schema, names: Names, kinds: tuple[type, ...], *, none: bool = False
 ) -> tuple[str, ...]:
     """Return names of distinct columns whose types are among ``kinds``, or raise.
 
@@ -356,7 +358,7 @@ def names_of(
     return tuple(found)
 
 
-def name_of(place: str, schema: Schema, name: Any, kinds: tuple[type, ...]) -> str:
+def name_of(place: str, schema: Schema, name: str | None, kinds: tuple[type, ...]) -> str:
     """Return the name of a column whose type is among ``kinds``, or raise."""
     found = names_of(place, schema, name, kinds)
     if len(found) != 1:

@@ -26,7 +26,7 @@ from .typed import Node, checked, checked_value
 MOST_ROWS = checks.at_most(2**31 - 1, "a unit has fewer rows")
 
 
-def table_given(tables: Tables, table: Any) -> Table:
+def table_given(tables: Tables, table: Table) -> Table:
     """Return the argument of a transformation if it is a table of its domain, or raise."""
     if type(table) is not Table or table.tables != tables:
         found = repr(table) if type(table) is Table else type(table).__name__
