@@ -13,6 +13,7 @@ the ε, d² times the ρ.
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 from opendp.mod import Domain, Measure, Metric
 
@@ -20,7 +21,7 @@ from .. import _opendp as _native
 from .. import mechanisms
 from .._checks import Integer, Positive, at_most, optional
 from ..composition import constructor
-from ..errors import Distance, Item, ItemSequence, Loss, Query
+from ..errors import Distance, ItemSequence, Query
 from ..queryables import READ, Accuracy, ConcurrentMeasurement
 from .counter import whole_numbers
 from .mechanism import continual
@@ -39,7 +40,7 @@ class _Alarm:
         self._items: deque[int] | None = None if window is None else deque([0] * window, window)
         self._sum = 0
 
-    def update(self, item: Item) -> None:
+    def update(self, item: int | None) -> None:
         number = int(item or 0)
         self._sum += number
         if self._items is not None:
@@ -136,7 +137,7 @@ def make_alarm(
         one_sided_query=True,
     )
 
-    def privacy_map(d_in: Distance) -> Loss:
+    def privacy_map(d_in: Distance) -> Any:
         events = whole_distance(input_metric, d_in)
         if events == 0:
             return mechanisms.composed(output_measure, [])

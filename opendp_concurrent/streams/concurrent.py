@@ -220,11 +220,11 @@ class _Launches(queryables.MachineQueryable):
             return error.with_traceback(None)
         return None
 
-    def privacy_loss(self, d_in: errors.Distance = None) -> errors.Loss:
+    def privacy_loss(self, d_in: errors.Distance = None) -> Any:
         """Return the loss so far; ``d_in`` may be left out where there is a bound."""
         return self.root.privacy_loss() if d_in is None else self.root.privacy_loss(d_in)
 
-    def remaining(self) -> errors.Loss:
+    def remaining(self) -> Any:
         """Return the budget that remains below the bound."""
         return self.root.remaining()
 

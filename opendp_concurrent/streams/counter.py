@@ -35,14 +35,11 @@ from .. import _opendp as _native
 from ..composition import constructor
 from ..errors import (
     Answer,
-    Argument,
     Distance,
     InvalidTypeError,
     InvalidValueError,
-    Item,
     ItemSequence,
     Json,
-    Loss,
     Query,
 )
 from ..mechanisms import composed
@@ -286,7 +283,7 @@ class Plan:
         :param sums: counts at each step
         """
 
-        def privacy_map(d_in: Distance) -> Loss:
+        def privacy_map(d_in: Distance) -> Any:
             return self.loss(whole_distance(space[1], d_in), moved)
 
         privacy_map(1)  # raises for an unsupported measure
@@ -426,7 +423,7 @@ class Counter:
     def __init__(self, state: Any) -> None:
         self._state = state
 
-    def update(self, item: Item) -> None:
+    def update(self, item: int | None) -> None:
         """Take the item of the next step, or None."""
         self._state.update(item or 0)
 
@@ -446,7 +443,7 @@ class Counter:
         """Return the state as a JSON value."""
         return self._state.to_record()
 
-    def restore(self, record: Json) -> None:
+    def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
         restore_exactly(self._state, record)
 
@@ -456,7 +453,7 @@ class Counter:
         return getattr(self._state, "steps", None)
 
 
-def whole_numbers(items: Argument) -> Any:
+def whole_numbers(items: ItemSequence) -> Any:
     """Return the items as an array, with 0 for None."""
     if isinstance(items, np.ndarray):
         return items

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._opendp import dp
-from ..errors import Item, ItemSequence, Json, Loss, UnsupportedMeasureError
+from ..errors import UnsupportedMeasureError
 from ..measures import Noise, composition_measure
 from ..mechanisms import ATOM, IntegerDraws, make_certified_gaussian, make_certified_laplace
 from ..queryables import MOST, bounded_integer, fields, require, rows
@@ -37,7 +37,7 @@ def is_laplace(measure: dp.Measure) -> bool:
     )
 
 
-def noise_loss(scale: float, shift: int, measure: dp.Measure) -> Loss:
+def noise_loss(scale: float, shift: int, measure: dp.Measure) -> Any:
     """Return the privacy loss of moving one node by ``shift``."""
     space = dp.atom_domain(T=ATOM), dp.absolute_distance(T=ATOM)
     make = make_certified_laplace if is_laplace(measure) else make_certified_gaussian
@@ -61,7 +61,7 @@ class NodeNoise(IntegerDraws):
 # How the integers of noisy prefix sums are written.
 
 
-def plain(total: Any) -> Any:
+def plain(total: int | NDArray[Any]) -> Any:
     """Return an integer, or an array's integers, as a JSON value."""
     return [int(one) for one in total] if isinstance(total, np.ndarray) else int(total)
 
@@ -247,11 +247,11 @@ class DigitNoise:
             return self._draw()
         return np.array([self._draw() for _ in range(size)], dtype=object)
 
-    def to_record(self) -> Json:
+    def to_record(self) -> list[Any]:
         """Return the noise as a JSON value."""
         return [[level, place, plain(value)] for (level, place), value in self._known.items()]
 
-    def restore(self, record: Json, size: int | None = None) -> None:
+    def restore(self, record: list[Any], size: int | None = None) -> None:
         """Restore the noise from a record."""
         self._known = {
             (bounded_integer(level), bounded_integer(place, least=-MOST)): unplain(value, size)
@@ -271,19 +271,19 @@ class DigitsPrefix:
         self.steps = 0
         self._sum: Any = 0
 
-    def update(self, item: Item) -> None:
+    def update(self, item: int | NDArray[Any]) -> None:
         """Take the item of the next step."""
         self._sum = self._sum + item
         self.steps += 1
 
-    def update_all(self, items: ItemSequence) -> None:
+    def update_all(self, items: NDArray[Any]) -> None:
         """Take the items of the next steps."""
         if len(items):
             total = items.sum(axis=0)  # Python's integers hold noise of any size
             self._sum = self._sum + (total if items.ndim > 1 else int(total))
             self.steps += len(items)
 
-    def total(self) -> Loss:
+    def total(self) -> Any:
         """Return the noisy sum so far; the same until the next update."""
         if not self.steps:
             return 0
@@ -402,19 +402,19 @@ class EpochsPrefix:
             self._before = self.total()
             self._open(self._number + 1)
 
-    def update(self, item: Item) -> None:
+    def update(self, item: int | NDArray[Any]) -> None:
         """Take the item of the next step."""
         self._next()
         self._tree.update(item)
 
-    def update_all(self, items: ItemSequence) -> None:
+    def update_all(self, items: NDArray[Any]) -> None:
         """Take the items of the next steps."""
         while len(items):
             self._next()
             now, items = items[: self._left], items[self._left :]
             self._tree.update_all(now)
 
-    def total(self) -> Loss:
+    def total(self) -> Any:
         """Return the noisy sum so far; the same until the next update."""
         return self._before + self._tree.total()
 

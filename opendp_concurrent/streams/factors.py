@@ -35,7 +35,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import Item, ItemSequence, Json, Loss
 from ..queryables import bounded_integer, fields, require, rows
 from .digits import NodeNoise, plain, unplain
 
@@ -71,13 +70,13 @@ class BufferedCoder:
         self._shift = BITS + guard
         self._buffers: list[Any] = [0] * len(thetas)
 
-    def encode(self, value: Json) -> Json:
+    def encode(self, value: int | NDArray[Any]) -> Any:
         """Take the next entry of x, and return that of C x; both in steps of the grid."""
         past = self._past()
         self._absorb(value)
         return value + past
 
-    def decode(self, value: Json) -> Any:
+    def decode(self, value: int | NDArray[Any]) -> Any:
         """Take the next entry of C x + z, and return that of C^-1 of it."""
         value = value - self._past()
         self._absorb(value)
@@ -86,16 +85,16 @@ class BufferedCoder:
     def _past(self) -> Any:
         return sum(map(mul, self._weights, self._buffers)) >> self._shift
 
-    def _absorb(self, value: Json) -> None:
+    def _absorb(self, value: int | NDArray[Any]) -> None:
         fine = value << self._guard
         shrunk = map(mul, self._thetas, self._buffers)
         self._buffers = [(one >> BITS) + fine for one in shrunk]
 
-    def to_record(self) -> Json:
+    def to_record(self) -> list[Any]:
         """Return the buffers as a JSON value."""
         return [plain(buffer) for buffer in self._buffers]
 
-    def restore(self, record: Json, size: int | None) -> None:
+    def restore(self, record: list[Any], size: int | None) -> None:
         """Restore the buffers from a record."""
         count = len(self._thetas)
         self._buffers = [unplain(buffer, size) for buffer in rows(record, count, count)]
@@ -338,9 +337,9 @@ MORE = 96  # bits of sums, besides those of the grid: an item is off by less tha
 class ByItem:
     """A state that takes items one by one."""
 
-    update: Callable[[Item], None]
+    update: Callable[[Any], None]
 
-    def update_all(self, items: ItemSequence) -> None:
+    def update_all(self, items: NDArray[Any]) -> None:
         """Take the items of the next steps."""
         for item in items.tolist() if items.ndim == 1 else items:
             self.update(item)
@@ -376,7 +375,7 @@ class FactorPrefix(ByItem):
         self._left, self._entry = left, inverse_norm(self._factor, self._bits, column)
         self._weight = (1 << self._bits + MORE) // self._entry
 
-    def update(self, item: Item) -> None:
+    def update(self, item: int | NDArray[Any]) -> None:
         """Take the item of the next step, and release the step."""
         if isinstance(item, np.ndarray):
             item = item.astype(object)  # 64 bits may be too few
@@ -388,16 +387,16 @@ class FactorPrefix(ByItem):
             self.fine_total + self._decoded.decode(self._release(exact)) * self._weight
         )
 
-    def _release(self, exact: Any) -> Any:
+    def _release(self, exact: int | NDArray[Any]) -> Any:
         if isinstance(exact, np.ndarray):
             return np.array([self._noise.release(one) for one in exact.tolist()], dtype=object)
         return self._noise.release(exact)
 
-    def total(self) -> Loss:
+    def total(self) -> Any:
         """Return the noisy sum so far, rounded to integers."""
         return self.nearest(self.fine_total)
 
-    def nearest(self, total: Any) -> Any:
+    def nearest(self, total: int | NDArray[Any]) -> Any:
         """Return a sum or difference of :attr:`fine_total`, rounded to integers."""
         fine = self._bits + MORE
         return total + (1 << fine - 1) >> fine
@@ -443,11 +442,11 @@ class FactorWindow(ByItem):
         """Return the noisy sum of the window."""
         return int(self._prefix.nearest(self._totals[-1] - self._totals[0]))
 
-    def to_record(self) -> Json:
+    def to_record(self) -> dict[str, Any]:
         """Return the state as a JSON value."""
         return {"prefix": self._prefix.to_record(), "totals": list(self._totals)}
 
-    def restore(self, record: Json) -> None:
+    def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
         prefix, totals = fields(record, "prefix", "totals")
         most = self._totals.maxlen

@@ -17,7 +17,7 @@ from .. import _opendp as _native
 from .. import composition, errors, measures, queryables
 from .._checks import Count, Text, checked, function, recorded
 from .._opendp import interruptible
-from .stream import INVALID, Categories, Integers, items_of, valid_item
+from .stream import INVALID, Categories, Integers, Items, items_of, valid_item
 
 CANNOT = (
     "must be a counter, or made by make_continual of a machine with to_record and restore, perhaps "
@@ -62,7 +62,7 @@ class Checked:
     def __init__(
         self,
         machine: ContinualMachine,
-        items: errors.ItemSequence,
+        items: Items,
         horizon: int | None = None,
         name: str = "Continual",
         *,
@@ -95,7 +95,7 @@ class Checked:
             raise errors.InvalidTypeError(f"the mechanism {CANNOT}")
         return self._machine
 
-    def _restore(self, record: errors.Json) -> None:
+    def _restore(self, record: dict[str, Any]) -> None:
         machine = self._resumable()
         name, steps, state = queryables.fields(record, "mechanism", "steps", "state")
         if name != self._name:
@@ -388,7 +388,7 @@ def from_json(record: errors.Json) -> Any:
 
 
 def from_record(
-    measurement: queryables.ConcurrentMeasurement, record: errors.Json
+    measurement: queryables.ConcurrentMeasurement, record: dict[str, Any]
 ) -> ContinualQueryable:
     """Return a handle that continues from what ``to_record`` of another one returned.
 

@@ -9,7 +9,7 @@ answer is private on data, but shows each row that arrives (``docs/proofs/on-str
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _opendp as _native
@@ -74,7 +74,7 @@ class _Question:
         self._rows.add(item)
 
     def update_all(self, items: errors.ItemSequence) -> None:
-        for item in items if isinstance(items, list) else items.tolist():
+        for item in items if isinstance(items, Sequence) else items.tolist():
             self._rows.add(item)
 
     def ask(self, query: errors.Query) -> errors.Answer:

@@ -62,7 +62,7 @@ class Categories(StreamItems):
             return isinstance(item, str) and item in self._places
         return isinstance(item, INTEGERS) and 0 <= int(item) < self.count
 
-    def place(self, item: Item) -> int:
+    def place(self, item: Any) -> int:
         """Return the number of an item, from 0 to ``count`` - 1."""
         return int(item) if self.names is None else self._places[item]
 

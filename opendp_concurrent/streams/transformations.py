@@ -160,7 +160,7 @@ class _Transformed:
         seen = [one.to_record() for one in self._counting]
         return {"contributions": seen, "behind": self._tell(queryables.Save())}
 
-    def restore(self, record: errors.Json) -> None:
+    def restore(self, record: dict[str, Any]) -> None:
         seen, behind = queryables.fields(record, "contributions", "behind")
         for one, contributions in zip(self._counting, queryables.rows(seen), strict=True):
             one.restore(contributions)
@@ -325,7 +325,7 @@ class Contributions:
         self._limit, self._items = limit, items
         self._seen: dict[Any, int] = {}  # the number of items
 
-    def __call__(self, pair: Any) -> errors.Answer:
+    def __call__(self, pair: tuple[Any, Any]) -> errors.Answer:
         """Return the item of a pair if it is kept, or None."""
         try:
             user, item = pair
@@ -348,7 +348,7 @@ class Contributions:
         seen = [[to_json(user), count] for user, count in self._seen.items()]
         return {"limit": self._limit, "seen": seen}
 
-    def restore(self, record: errors.Json) -> None:
+    def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
         limit, seen = queryables.fields(record, "limit", "seen")
         queryables.bounded_integer(limit, self._limit, self._limit)

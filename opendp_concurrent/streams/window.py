@@ -9,7 +9,7 @@ is in the tree of its block only. The state has the last W items, and the noise 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import sqrt
 from typing import Any
 
@@ -71,7 +71,7 @@ class DigitsWindow(ByItem):
             "before": None if self._before is None else self._before.to_record(),
         }
 
-    def restore(self, record: errors.Json) -> None:
+    def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
         items, steps, now, before = queryables.fields(record, "items", "steps", "now", "before")
         for item in rows(items, most=self._window):
@@ -177,7 +177,7 @@ class _Histogram(counter.Counter):
         super().__init__(prefix)
         self._categories = categories
 
-    def _one_hot(self, items: Sequence[Any]) -> Any:
+    def _one_hot(self, items: errors.ItemSequence) -> Any:
         rows = np.zeros((len(items), self._categories.count), dtype=np.int64)
         place = self._categories.place
         places = [(row, place(item)) for row, item in enumerate(items) if item is not None]
@@ -200,7 +200,7 @@ class _Histogram(counter.Counter):
         order = sorted(range(len(counts)), key=lambda one: (-counts[one], one))[:top]
         return [(one if names is None else names[one], counts[one]) for one in order]
 
-    def restore(self, record: errors.Json) -> None:
+    def restore(self, record: dict[str, Any]) -> None:
         queryables.restore_exactly(self._state, record, self._categories.count)
 
     def _top(self, query: errors.Query) -> int | None:
