@@ -7,28 +7,36 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from copy import copy
 from logging import Logger
 from re import compile as pattern
 from traceback import extract_tb
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
+from numpy.typing import NDArray
 from opendp.mod import OpenDPException
 
 Distance: TypeAlias = Any  # d_in, as its metric counts: a number, a pair, an array, a mapping
-Loss: TypeAlias = Any  # d_mid or d_out, as its measure states it: a number, a pair (ε, δ), a curve
 Data: TypeAlias = Any  # rows that are protected: only their domain knows their class
 Query: TypeAlias = Any  # what an analyst sends to a handle
 Answer: TypeAlias = Any  # what a handle or a mechanism returns
 Item: TypeAlias = Any  # an element of a stream
-ItemSequence: TypeAlias = Any  # a sequence of items, or an array
-Key: TypeAlias = Any  # names a block, a part or a group; hashable after `arguments.keys`
-State: TypeAlias = Any  # what a rule or a postprocessor hands to its next step
+ItemSequence: TypeAlias = Sequence[Any] | NDArray[Any]  # items of a stream
+Key: TypeAlias = Hashable  # names a block, a part or a group
 Json: TypeAlias = Any  # what is written as JSON, or was read and has not been checked
-DpEvent: TypeAlias = Any  # of dp-accounting, which is optional and has no types
 Argument: TypeAlias = Any  # what a caller gave, and no guard has checked
+
+
+class Ordered(Protocol):
+    """A value that may be at most another one, as numbers, pairs (ε, δ) and distances may be."""
+
+    def __le__(self, other: Any, /) -> bool: ...
+
+
+Loss: TypeAlias = Ordered | Callable[[float], float]  # d_mid or d_out, as its measure states it
+D = TypeVar("D", bound=Loss)  # the losses under one measure
 
 
 _INSIDE = pattern(r"[/\\](opendp|opendp_concurrent)[/\\]")  # files of a library
@@ -47,7 +55,7 @@ def shown(value: Argument) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
-def rounded(loss: Loss) -> str:
+def rounded(loss: Loss | None) -> str:
     """Return a privacy loss for people: numbers have six digits. ``privacy_loss()`` is exact."""
     if isinstance(loss, tuple):
         return f"({', '.join(map(rounded, loss))})"
@@ -341,9 +349,9 @@ class BudgetExceededError(RefusalError):
         self,
         spent: Loss,
         asked: Loss,
-        remaining: Loss,
+        remaining: Loss | None,
         *,
-        d_out: Loss = None,
+        d_out: Loss | None = None,
         shares: int | None = None,
         any_order: bool = False,
         account: tuple[str, ...] = (),
@@ -351,7 +359,8 @@ class BudgetExceededError(RefusalError):
         measure: str = "",
         accumulator: str = "",
     ) -> None:
-        self.spent, self.asked, self.remaining, self.d_out = spent, asked, remaining, d_out
+        self.spent, self.asked, self.d_out = spent, asked, d_out
+        self.remaining: Any = remaining
         self.account, self.d_in = account, d_in
         self.measure, self.accumulator = measure, accumulator
         self._plan = shares, any_order
@@ -440,8 +449,8 @@ class HaltedError(RefusalError):
         self,
         account: tuple[str, ...] = (),
         reason: str = "a launch was refused",
-        spent: Loss = None,
-        asked: Loss = None,
+        spent: Loss | None = None,
+        asked: Loss | None = None,
     ) -> None:
         super().__init__(
             f"{phrase(account or ('filter',))} has halted: it was built with halt=True, and has "
@@ -698,6 +707,6 @@ class UnsupportedEventError(InvalidValueError):
     :ivar event: the event, or the one inside it, that is not supported
     """
 
-    def __init__(self, message: str, event: DpEvent) -> None:
+    def __init__(self, message: str, event: Any) -> None:
         super().__init__(message)
         self.event = event

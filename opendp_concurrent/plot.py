@@ -130,7 +130,7 @@ def _finish(ax: Axes, xlabel: str, ylabel: str) -> Axes:
 def plot_session(
     losses: Mapping[str, Sequence[Any]] | Sequence[Any],
     *,
-    d_out: Loss = None,
+    d_out: Loss | None = None,
     refused: Mapping[str, Sequence[int]] | Sequence[int] = (),
     order: float | None = None,
     ylabel: checks.Text | None = None,

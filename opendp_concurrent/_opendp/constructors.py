@@ -15,7 +15,7 @@ from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measure, __version__, _PartialConstructor
 
 from .._checks import Unrecorded
-from ..errors import Distance, Loss
+from ..errors import Distance
 from .interrupts import uninterruptible
 
 _OF_QUERY = attrgetter("_chain", "_output_measure", "_d_in", "_d_out", "_context", "_wrap_release")
@@ -29,7 +29,7 @@ class QueryParts(NamedTuple):
     chain: Any
     output_measure: Measure
     d_in: Distance
-    d_out: Loss
+    d_out: Any
     context: Context
     wrap_release: Any
 

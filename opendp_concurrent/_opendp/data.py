@@ -7,7 +7,7 @@ from opendp import core, mod
 from opendp._lib import AnyObjectPtr
 from opendp.domains import _lazyframe_from_domain, _member
 
-from ..errors import Answer, Data, Distance, InvalidTypeError, Loss, Query, shown
+from ..errors import Answer, Data, Distance, InvalidTypeError, Query, shown
 from .advisories import refuse
 from .calls import answered, call_native, carry, check_stack, convert_objects
 from .interrupts import uninterruptible
@@ -57,7 +57,7 @@ def check_distance(metric: mod.Metric, name: str, d_in: Distance) -> None:
 _transformation_map = uninterruptible(core.transformation_map)
 
 
-def measurement_map(measurement: mod.Measurement, d_in: Distance) -> Loss:
+def measurement_map(measurement: mod.Measurement, d_in: Distance) -> Any:
     """Return the privacy loss at ``d_in``, unless OpenDP's map is known to be wrong.
 
     :raises AdvisoryError: if it is known to be wrong

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from .. import errors, measures
 from .._opendp import Lock
@@ -45,7 +45,7 @@ class Tracked(NamedTuple):
     d_in: errors.Distance
     query_d_in: errors.Distance
     query_key: errors.Key
-    accumulator: measures.AccumulatorState
+    accumulator: measures.AccumulatorState[Any]
 
 
 # the state after a launch, or its refusal
@@ -87,7 +87,7 @@ class Launch(NamedTuple):
         :param others: plans that are being charged
         """
         for place, account in enumerate(self.chain):
-            state: errors.State = others.get(account, account._state)
+            state: Any = others.get(account, account._state)
             if state is not self.before[place] and not account.store.recorded:
                 if state.keys() != self.before[place].keys():
                     return False
@@ -199,8 +199,8 @@ class Bound:
     """
 
     d_in: errors.Distance
-    rule: ContinuationRule
-    start: measures.AccumulatorState
+    rule: ContinuationRule[Any]
+    start: measures.AccumulatorState[Any]
     halt: bool = False
     store: ChargeStore | None = None
     measure: str = ""
@@ -226,7 +226,7 @@ class Account:
 
     def __init__(
         self,
-        start: measures.AccumulatorState | None,
+        start: measures.AccumulatorState[Any] | None,
         *,
         bound: Bound | None = None,
         inward: StabilityMap | None = None,
@@ -269,7 +269,7 @@ class Account:
         return self.store.launches
 
     @property
-    def initial(self) -> measures.AccumulatorState:
+    def initial(self) -> measures.AccumulatorState[Any]:
         """The accumulator of no launch: in its form, d_mids are added."""
         start = self._bound.start if self._bound else self._start
         assert start is not None
@@ -361,7 +361,7 @@ class Account:
         self._check_not_running()
         self.lifecycle.check()
 
-    def starts(self) -> list[measures.AccumulatorState]:
+    def starts(self) -> list[measures.AccumulatorState[Any]]:
         """For this account and its ancestors, the accumulator of no launch."""
         return [one.initial for one in self._chain]
 
@@ -394,7 +394,7 @@ class Account:
             after[key] = Tracked(tracked.d_in, tracked.query_d_in, tracked.query_key, verdict)
         return after
 
-    def counted(self, price: Price) -> errors.Loss:
+    def counted(self, price: Price) -> Any:
         """Return the d_mid at the d_in of the bound, as it is counted."""
         tracked = self._tracked(self._state)
         try:
@@ -403,7 +403,11 @@ class Account:
             raise errors.PrivacyMapError(tracked.query_d_in, str(error)) from error
 
     def plan_on(
-        self, accumulator: measures.AccumulatorState, d_mid: errors.Loss, launch: Launch, place: int
+        self,
+        accumulator: measures.AccumulatorState[Any],
+        d_mid: errors.Loss,
+        launch: Launch,
+        place: int,
     ) -> Verdict:
         """Return the plan of a launch for another accumulator: its own if it was made for that."""
         assert self._bound is not None
@@ -415,17 +419,17 @@ class Account:
             return self._refusal(verdict)
         return {self._bound_key: tracked._replace(accumulator=verdict)}
 
-    def planned(self, plan: Verdict) -> measures.AccumulatorState:
+    def planned(self, plan: Verdict) -> measures.AccumulatorState[Any]:
         """Return the accumulator of the bound after a plan that is no refusal."""
         return self._tracked(plan).accumulator
 
-    def follow(self, accumulator: measures.AccumulatorState) -> None:
+    def follow(self, accumulator: measures.AccumulatorState[Any]) -> None:
         """Take over an accumulator of the bound, which is that of a ledger."""
         tracked = self._tracked(self._state)
         if tracked.accumulator is not accumulator:
             self._state = {self._bound_key: tracked._replace(accumulator=accumulator)}
 
-    def _tracked(self, state: errors.State) -> Tracked:
+    def _tracked(self, state: dict[errors.Key, Tracked]) -> Tracked:
         tracked: Tracked = state[self._bound_key]
         return tracked
 
@@ -437,18 +441,18 @@ class Account:
 
     # --- readings --------------------------------------------------------------------------
 
-    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
+    def privacy_loss(self, d_in: errors.Distance) -> Any:
         """Return the loss so far at ``d_in``, in O(1) for a d_in that was read before."""
         return self._accumulator(d_in).loss
 
-    def loss_after(self, d_in: errors.Distance, prices: Iterable[Price]) -> errors.Loss:
+    def loss_after(self, d_in: errors.Distance, prices: Iterable[Price]) -> Any:
         """Return the loss at ``d_in`` if ``prices`` were launched now. Nothing is charged.
 
         :raises BudgetExceededError: if a price exceeds its share, or no share is left
         """
         accumulator = self._accumulator(d_in)
         query_d_in = self._inward(d_in) if self._inward else d_in
-        rule: ContinuationRule = UNLIMITED
+        rule: ContinuationRule[Any] = UNLIMITED
         if self._bound and not isinstance(self._bound.rule, Within):
             rule = self._bound.rule  # the rule for shares: a refused launch uses no share
         for price in prices:
@@ -483,11 +487,11 @@ class Account:
             self._excludes([account._state for account in chain], prices)
         return None
 
-    def price_at(self, d_in: errors.Distance, price: Price) -> errors.Loss:
+    def price_at(self, d_in: errors.Distance, price: Price) -> Any:
         """Return what ``price`` is at ``d_in``, a distance of this account."""
         return price.at(self._inward(d_in) if self._inward else d_in)
 
-    def remaining(self) -> errors.Loss:
+    def remaining(self) -> Any:
         """Return what the bound still admits; None without a bound."""
         if self._bound is None:
             return None
@@ -495,7 +499,7 @@ class Account:
         return self._bound.rule.remaining(self._tracked(self._state).accumulator)
 
     @property
-    def known_loss(self) -> errors.Loss:
+    def known_loss(self) -> Any:
         """Loss at the d_in of the bound, as this process knows it. The ledger is not read."""
         return self._tracked(self._state).accumulator.loss
 
@@ -503,12 +507,12 @@ class Account:
         """Whether the loss at ``d_in`` is tracked."""
         return distance_key(d_in) in self._state
 
-    def _accumulator(self, d_in: errors.Distance) -> measures.AccumulatorState:
+    def _accumulator(self, d_in: errors.Distance) -> measures.AccumulatorState[Any]:
         self.store.refresh(self)
         tracked = self._state.get(distance_key(d_in))
         return tracked.accumulator if tracked else self._track(d_in)
 
-    def _track(self, d_in: errors.Distance) -> measures.AccumulatorState:
+    def _track(self, d_in: errors.Distance) -> measures.AccumulatorState[Any]:
         """Add up the history for a d_in that was not read before, then track the loss there."""
         if self._start is None or self.store.prices is None:
             assert self._bound is not None

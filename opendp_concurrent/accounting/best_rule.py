@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, inf, log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +132,7 @@ def zcdp(delta_slack: float) -> Zcdp:
 # The choice of the (ε, δ) accumulator that admits the most typical launches.
 
 MOST = 10**15  # larger numbers of launches are not counted
-_MEASURES: list[measures.CompositionMeasure] = [
+_MEASURES: list[measures.CompositionMeasure[Any]] = [
     measures.APPROXIMATE_MAX_DIVERGENCE,
     measures.TRADEOFF_DIVERGENCE,
     measures.MAX_DIVERGENCE,
@@ -214,7 +215,7 @@ def launches_admitted(
     losses = [measure.validate(f"typical[{i}]", loss) for i, loss in enumerate(given)]
     start = accumulator.start(measure)
 
-    def after(rounds: int) -> measures.AccumulatorState:
+    def after(rounds: int) -> measures.AccumulatorState[Any]:
         state = start
         for loss in losses if rounds else ():
             state = state.after(loss, rounds)
@@ -230,7 +231,7 @@ def launches_admitted(
     return min(admitted, MOST)
 
 
-def _measure(accumulator: measures.Accumulator) -> measures.CompositionMeasure:
+def _measure(accumulator: measures.Accumulator) -> measures.CompositionMeasure[Any]:
     """Return the measure under which launches are counted."""
     if not callable(getattr(type(accumulator), "supports", None)):
         raise errors.InvalidTypeError(

@@ -50,7 +50,7 @@ class EpsilonRule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class EpsilonDeltaSum(measures.AccumulatorState):
+class EpsilonDeltaSum(measures.AccumulatorState[tuple[float, float]]):
     """Exact costs under each rule, possibly infinite, and the exact sum of the δ."""
 
     rules: tuple[EpsilonRule, ...]
@@ -75,7 +75,7 @@ class EpsilonDeltaSum(measures.AccumulatorState):
         units, slacks = self.deltas.units, _slacks(self.rules)
         return measures.ScalarSum(None if units is None else units + slacks)
 
-    def after(self, d_mid: errors.Loss, count: int = 1) -> EpsilonDeltaSum:
+    def after(self, d_mid: tuple[float, float], count: int = 1) -> EpsilonDeltaSum:
         """Add ``count`` times the costs of ``d_mid``."""
         if type(d_mid) is not tuple or len(d_mid) != 2:
             d_mid = checks.pair(d_mid=d_mid)
@@ -117,7 +117,7 @@ class EpsilonDeltaSum(measures.AccumulatorState):
         epsilon = inf if d_out[0] == inf else largest_double(admits, near=max(d_out[0], 1e-300))
         return epsilon, delta.remaining(d_out[1])
 
-    def to_record(self) -> list[errors.Json]:
+    def to_record(self) -> list[Any]:
         """The exact costs and the exact sum of the δ."""
         costs = [None if cost == inf else hex(int(cost)) for cost in self.costs]
         return [costs, self.deltas.to_record()]
@@ -153,13 +153,13 @@ class EpsilonDeltaAccumulator(measures.OfOneMeasure):
         """Return the rules, of which one must continue: only this rule, unless it has several."""
         return (self,)
 
-    def start(self, measure: measures.CompositionMeasure | None = None) -> EpsilonDeltaSum:
+    def start(self, measure: measures.CompositionMeasure[Any] | None = None) -> EpsilonDeltaSum:
         """Return the sums before the first launch."""
         rules = self.parts()
         return EpsilonDeltaSum(rules, (0,) * len(rules), measures.ScalarSum())
 
     def from_record(
-        self, measure: measures.CompositionMeasure | None, record: errors.Json
+        self, measure: measures.CompositionMeasure[Any] | None, record: list[Any]
     ) -> EpsilonDeltaSum:
         """Inverse of :meth:`EpsilonDeltaSum.to_record`."""
         costs, deltas = record

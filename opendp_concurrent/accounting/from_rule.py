@@ -11,40 +11,43 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from .. import _checks as checks
-from ..errors import InvalidTypeError, Json, Loss, State, shown
+from ..errors import D, InvalidTypeError, Json, shown
 from ..measures import AccumulatorState, Composability, CompositionMeasure, times
 from ..numerics import largest_double, least_double
 
+L = TypeVar("L", contravariant=True)  # the losses that it takes
+S = TypeVar("S")  # the states of a rule
 
-class RuleFamily(Protocol):
+
+class RuleFamily(Protocol[S, L]):
     """A continuation rule for every bound. Its state summarises the launches so far."""
 
     @property
-    def start(self) -> State:
+    def start(self) -> S:
         """Return the state before the first launch; the rule continues on it at every bound."""
 
-    def after(self, state: State, d_mid: Loss) -> State:
+    def after(self, state: S, d_mid: L) -> S:
         """Return the state after one more launch, as a new value."""
 
-    def continues(self, state: State, d_out: Loss) -> bool:
+    def continues(self, state: S, d_out: L) -> bool:
         """Return whether the launches so far are within ``d_out``; monotone in ``d_out``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inverted(AccumulatorState):
+class Inverted(AccumulatorState[D]):
     """The least bound at which the rule continues.
 
     :ivar measure: of the distances; None for numbers
     :ivar along: distances along which the loss is read; None for numbers
     """
 
-    rule: RuleFamily
-    state: State
-    measure: CompositionMeasure | None = None
-    along: Callable[[float], Loss] | None = None
+    rule: RuleFamily[Any, D]
+    state: Any
+    measure: CompositionMeasure[D] | None = None
+    along: Callable[[float], D] | None = None
 
     def _distance(self, number: float) -> Any:
         if self.measure is None or self.along is None:
@@ -52,34 +55,34 @@ class Inverted(AccumulatorState):
         return self.measure.validate("along", self.along(number))
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> Any:
         """Return the least distance at which the rule continues; that of infinity if none is."""
         if self.measure is not None and self.within(self.measure.zero):
             return self.measure.zero
         return self._distance(least_double(lambda number: self.within(self._distance(number))))
 
-    def after(self, d_mid: Loss, count: int = 1) -> Inverted:
+    def after(self, d_mid: D, count: int = 1) -> Inverted[D]:
         """Add ``d_mid`` to the state ``count`` times, one at a time: a rule has no shortcut."""
         if self.measure is None:
-            d_mid = checks.non_negative(d_mid=d_mid)
+            valid: Any = checks.non_negative(d_mid=d_mid)
         else:
-            d_mid = self.measure.validate("d_mid", d_mid)
+            valid = self.measure.validate("d_mid", d_mid)
         state = self.state
         for _ in range(times(count)):
-            state = self.rule.after(state, d_mid)
+            state = self.rule.after(state, valid)
         return replace(self, state=state)
 
-    def within(self, d_out: Loss) -> bool:
+    def within(self, d_out: D) -> bool:
         """Return whether the rule continues at ``d_out``."""
         return bool(self.rule.continues(self.state, d_out))
 
-    def remaining(self, d_out: Loss) -> Loss:
+    def remaining(self, d_out: D) -> Any:
         """Return the largest distance of the family that may still be launched, or its least one.
 
         For a pair, it is the largest one with δ = 0.
         """
 
-        def at(number: float) -> Loss:
+        def at(number: float) -> Any:
             return (number, 0.0) if isinstance(d_out, tuple) else self._distance(number)
 
         near = d_out if isinstance(d_out, float) else 1.0
@@ -94,15 +97,15 @@ class Inverted(AccumulatorState):
 class FromRule:
     """The accumulator of a continuation rule."""
 
-    rule: RuleFamily
-    along: Callable[[float], Loss] | None = None
+    rule: RuleFamily[Any, Any]
+    along: Callable[[float], Any] | None = None
 
     made_for = (
         "measures whose distance is one number, and with along=... all whose children are "
         "concurrent, but Rényi divergence as a curve"
     )
 
-    def supports(self, measure: CompositionMeasure) -> bool:
+    def supports(self, measure: CompositionMeasure[Any]) -> bool:
         """Return whether the measure's distance is one number, or is read along a family."""
         if measure.one_number:
             return True
@@ -110,7 +113,7 @@ class FromRule:
         concurrent = measure.composability is Composability.CONCURRENT
         return self.along is not None and concurrent and not measure.needs_orders
 
-    def start(self, measure: CompositionMeasure | None = None) -> Inverted:
+    def start(self, measure: CompositionMeasure[Any] | None = None) -> Inverted[Any]:
         """Return the state before the first launch."""
         if self.along is None:
             return Inverted(self.rule, self.rule.start)
@@ -121,7 +124,7 @@ class FromRule:
             )
         return Inverted(self.rule, self.rule.start, measure, self.along)
 
-    def from_record(self, measure: CompositionMeasure | None, record: Json) -> Inverted:
+    def from_record(self, measure: CompositionMeasure[Any] | None, record: Json) -> Inverted[Any]:
         """Refuse: the state is the rule's own."""
         raise InvalidTypeError("a rule of your own has no exact record")
 
@@ -129,7 +132,7 @@ class FromRule:
         return f"from_rule({self.rule!r})"
 
 
-def from_rule(rule: RuleFamily, *, along: Callable[[float], Loss] | None = None) -> FromRule:
+def from_rule(rule: RuleFamily[S, D], *, along: Callable[[float], D] | None = None) -> FromRule:
     """Make an accumulator from your own continuation rule.
 
     The loss is the least bound at which the rule continues [HSTVVXZ23, Lemma 2.19]. The accumulator

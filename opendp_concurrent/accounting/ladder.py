@@ -17,13 +17,13 @@ from typing import Any
 
 from .. import _checks as checks
 from .. import measures, numerics
-from ..errors import InvalidValueError, Json, Loss
+from ..errors import InvalidValueError, Loss
 from ..fdp import TradeoffFunction, check_both, check_function
 from .epsilon_delta import slack
 
 
 @dataclass(frozen=True, slots=True)
-class Rungs(measures.AccumulatorState):
+class Rungs(measures.AccumulatorState[Any]):
     """The number of units spent, or None if no number of units covers a launch."""
 
     unit: TradeoffFunction
@@ -45,11 +45,11 @@ class Rungs(measures.AccumulatorState):
             return replace(self, spent=None)
         return replace(self, spent=self.spent + count * units)
 
-    def within(self, d_out: Loss) -> bool:
+    def within(self, d_out: Any) -> bool:
         """Return whether ``d_out`` covers the units spent."""
         return self.spent is not None and self.spent <= d_out.admits(self.unit)
 
-    def remaining(self, d_out: Loss) -> Loss:
+    def remaining(self, d_out: Any) -> Any:
         """Return the power of the unit that is left."""
         if self.spent is None:
             return TradeoffFunction.identity()
@@ -161,10 +161,12 @@ class InUnits(measures.OfOneMeasure):
     __slots__ = ()
 
     @abstractmethod
-    def start(self, measure: measures.CompositionMeasure | None = None) -> Rungs:
+    def start(self, measure: measures.CompositionMeasure[Any] | None = None) -> Rungs:
         """Return the state with no units spent."""
 
-    def from_record(self, measure: measures.CompositionMeasure | None, record: int | None) -> Rungs:
+    def from_record(
+        self, measure: measures.CompositionMeasure[Any] | None, record: int | None
+    ) -> Rungs:
         """Inverse of :meth:`Rungs.to_record`."""
         return replace(self.start(), spent=None if record is None else checks.whole(record=record))
 
@@ -179,7 +181,7 @@ class EpsilonDeltaLadder(InUnits):
 
     made_for = measures.APPROXIMATE
 
-    def start(self, measure: measures.CompositionMeasure | None = None) -> EpsilonDeltaRungs:
+    def start(self, measure: measures.CompositionMeasure[Any] | None = None) -> EpsilonDeltaRungs:
         """Return the state with no units spent."""
         return EpsilonDeltaRungs(self.unit, delta_slack=self.delta_slack)
 
@@ -219,12 +221,15 @@ class Ladder(InUnits):
 
     made_for = measures.TRADEOFF
 
-    def start(self, measure: measures.CompositionMeasure | None = None) -> Rungs:
+    def start(self, measure: measures.CompositionMeasure[Any] | None = None) -> Rungs:
         """Return the state with no units spent."""
         return Rungs(self.unit)
 
     def shares(
-        self, measure: measures.CompositionMeasure, d_out: TradeoffFunction, weights: list[Fraction]
+        self,
+        measure: measures.CompositionMeasure[Any],
+        d_out: TradeoffFunction,
+        weights: list[Fraction],
     ) -> list[TradeoffFunction]:
         """Return whole units in proportion to the weights, rounded down."""
         units, whole = d_out.admits(self.unit), sum(weights)
@@ -289,7 +294,7 @@ LARGEST = 1e150  # its square is a double
 
 
 @dataclass(frozen=True, slots=True)
-class Residual(measures.AccumulatorState):
+class Residual(measures.AccumulatorState[TradeoffFunction]):
     """The residual of the budget, and the sum of the children's squares.
 
     :ivar mu: the budget
@@ -309,7 +314,7 @@ class Residual(measures.AccumulatorState):
             return TradeoffFunction.gaussian(self.mu)
         return TradeoffFunction.worst() if root is None else TradeoffFunction.gaussian(root)
 
-    def after(self, d_mid: Loss, count: int = 1) -> Residual:
+    def after(self, d_mid: TradeoffFunction, count: int = 1) -> Residual:
         """Charge ``d_mid`` to the residual and to the squares, ``count`` times."""
         child = check_function(d_mid=d_mid)
         count = measures.times(count)
@@ -337,7 +342,7 @@ class Residual(measures.AccumulatorState):
             mu = max(mu, self.left or 0.0)
         return TradeoffFunction.gaussian(mu)
 
-    def to_record(self) -> Json:
+    def to_record(self) -> list[str | None]:
         """Residual and squares, exactly."""
         left = None if self.left is None else self.left.hex()
         return [left, None if self.squares is None else hex(self.squares)]
@@ -369,11 +374,13 @@ class Residue(measures.OfOneMeasure, measures.EvenlyDivisible):
 
     made_for = measures.TRADEOFF
 
-    def start(self, measure: measures.CompositionMeasure | None = None) -> Residual:
+    def start(self, measure: measures.CompositionMeasure[Any] | None = None) -> Residual:
         """Return the whole budget."""
         return Residual(self.mu, self.mu)
 
-    def from_record(self, measure: measures.CompositionMeasure | None, record: Json) -> Residual:
+    def from_record(
+        self, measure: measures.CompositionMeasure[Any] | None, record: list[str | None]
+    ) -> Residual:
         """Inverse of :meth:`Residual.to_record`."""
         left, squares = record
         return Residual(

@@ -7,7 +7,7 @@ from copy import deepcopy
 from io import BytesIO
 from pickle import Pickler
 from struct import pack
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..errors import Distance, InvalidTypeError, Key, Loss
 
@@ -26,7 +26,7 @@ class Price(Protocol):
     def mechanism(self) -> str:
         """Short description of the mechanism, from its constructors."""
 
-    def at(self, d_in: Distance, key: Key = None) -> Loss:
+    def at(self, d_in: Distance, key: Key = None) -> Any:
         """Return the validated d_mid, or raise :class:`PrivacyMapError`. Each is read once.
 
         :param key: of the d_in, from :func:`distance_key`, if it is known already
@@ -139,7 +139,7 @@ class MappedPrice:
         """Short description of the mechanism."""
         return self._price.mechanism
 
-    def at(self, d_in: Distance, key: Key = None) -> Loss:
+    def at(self, d_in: Distance, key: Key = None) -> Any:
         """Return the d_mid at the parent's d_in."""
         key = distance_key(d_in) if key is None else key
         if key not in self._seen:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from .._opendp import Lock
-from ..errors import Distance, InvalidTypeError, LimitMismatchError, Loss, rounded, shown
+from ..errors import Distance, InvalidTypeError, LimitMismatchError, rounded, shown
 from ..measures import Accumulator, AccumulatorState
 from .account import Account, History, Launch
 from .lifecycle import Lifecycle, current_label
@@ -37,7 +37,7 @@ class Terms:
     accumulator: Accumulator
     metric: str
     d_in: Distance
-    d_out: Loss
+    d_out: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class LimitCharge:
 
     path: tuple[str, ...]
     terms: Terms
-    d_mid: Loss
+    d_mid: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Charge:
     :ivar limits: what it costs the limits that it is below, from the outermost to the innermost
     """
 
-    d_mid: Loss
+    d_mid: Any
     mechanism: str
     label: str
     limits: tuple[LimitCharge, ...] = ()
@@ -87,7 +87,7 @@ class Kept(Protocol):
         :raises ForkedError: there; call before taking a lock, which a fork may have left held
         """
 
-    def read(self) -> AccumulatorState:
+    def read(self) -> AccumulatorState[Any]:
         """Return the accumulator of all charges so far, never fewer than were read before.
 
         :raises LedgerError: if it cannot be read
@@ -154,7 +154,7 @@ class _Shared:
         """Number of charges at the last turn or read."""
         return self._kept.launches
 
-    def read(self) -> AccumulatorState:
+    def read(self) -> AccumulatorState[Any]:
         """Return the accumulator of all charges so far, of every process."""
         return self._kept.read()
 

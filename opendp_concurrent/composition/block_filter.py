@@ -217,7 +217,7 @@ def make_block_filter(
     )
 
 
-def _first(blocks: data.Partition, keys: Any) -> Any:
+def _first(blocks: data.Partition, keys: Collection[Any] | None) -> Any:
     """Return the first keys, read once."""
     if keys is None:
         return blocks.keys() or ()

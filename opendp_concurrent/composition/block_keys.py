@@ -209,13 +209,13 @@ def keys_of(keys: Argument, name: str = "keys") -> tuple[Any, ...]:
     return checks.read("keys of blocks", **{name: keys})
 
 
-def _plain(key: Key) -> Key:
+def _plain(key: Any) -> Any:
     if type(key) in _PLAIN:
         return key
     return key.item() if isinstance(key, np.generic) else checks.plain(key)
 
 
-def _integer(key: Key) -> int | None:
+def _integer(key: Any) -> int | None:
     """Return the integer that a key equals, of whatever class the key is; None if there is none.
 
     Equal keys name one block, and have one hash. Small integers are their own hash, but for -1.

@@ -215,7 +215,7 @@ class BlockSteps:
         may have rows in several blocks
     """
 
-    def __init__(self, measure: measures.CompositionMeasure, factor: int, units: bool) -> None:
+    def __init__(self, measure: measures.CompositionMeasure[Any], factor: int, units: bool) -> None:
         self._measure, self._factor, self._units = measure, factor, units
         if units and factor > 1 and measure.exclusive_reason:
             raise errors.UnsupportedMeasureError(
@@ -224,7 +224,7 @@ class BlockSteps:
                 "measure"
             )
 
-    def share(self, d_in: errors.Distance, d_out: errors.Loss) -> errors.Loss:
+    def share(self, d_in: errors.Distance, d_out: errors.Loss) -> Any:
         """Return the budget of each block."""
         size = self._size(d_in)
         if size == 0:
@@ -236,7 +236,7 @@ class BlockSteps:
             return share
         return self._measure.split(share, [Fraction(1)] * self._factor)[0]
 
-    def loss(self, d_in: errors.Distance, share: errors.Loss) -> errors.Loss:
+    def loss(self, d_in: errors.Distance, share: errors.Loss) -> Any:
         """Return the loss at a distance, if each block has this budget."""
         size, measure = self._size(d_in), self._measure
         if size == 0:

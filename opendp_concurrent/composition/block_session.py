@@ -97,7 +97,7 @@ class Selection(Account):
         self.lifecycle = Lifecycle(root.lifecycle, static=True, name=self.lifecycle.path[-1])
 
     @property
-    def initial(self) -> measures.AccumulatorState:
+    def initial(self) -> measures.AccumulatorState[Any]:
         """The accumulator of the block filter, in whose form d_mids are added."""
         return self._chain[-1].initial
 
@@ -161,7 +161,7 @@ class BlockSession(queryables.Session):
         self,
         account: Account,
         space: tuple[Domain, Metric],
-        measure: measures.CompositionMeasure,
+        measure: measures.CompositionMeasure[Any],
         token: queryables.Sealed,
         records: Records,
         whole: Whole,
@@ -258,10 +258,10 @@ class BlockSession(queryables.Session):
         """The distance at which losses are counted: one step."""
         return 1
 
-    def block(self, block: errors.Key) -> measures.AccumulatorState:
+    def block(self, block: errors.Key) -> measures.AccumulatorState[Any]:
         """Return the accumulator of a block."""
         (key,) = self.records.keys.at(np.array([self.records.keys.place(block)]))
-        found: measures.AccumulatorState = self.account.privacy_loss(self.d_in).of(key)
+        found: measures.AccumulatorState[Any] = self.account.privacy_loss(self.d_in).of(key)
         return found
 
 
@@ -366,14 +366,14 @@ class BlockFilterQueryable(queryables.Handle, Queryable):
         )
         return found
 
-    def privacy_loss(self, block: errors.Key) -> errors.Loss:
+    def privacy_loss(self, block: errors.Key) -> Any:
         """Return the privacy loss of the launches on a block so far; changes nothing.
 
         :param block: its key
         """
         return self._blocks.block(block).loss
 
-    def remaining(self, block: errors.Key) -> errors.Loss:
+    def remaining(self, block: errors.Key) -> Any:
         """Return the largest privacy loss that one more launch on a block may have.
 
         :param block: its key

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .. import errors
 from .._checks import tagged
 from .._opendp import Lock
 from ..accounting import Within
+from ..errors import D
 from ..measures import Accumulator, AccumulatorState, CompositionMeasure, times
 from .block_keys import Cells, Keys, Places, Rows
 
@@ -29,30 +30,30 @@ LIMB = 61
 MASK = 2**LIMB - 1
 
 
-class Additive(AccumulatorState, Protocol):
+class Additive(AccumulatorState[D], Protocol[D]):
     """An accumulator that is one or more exact sums of integers, each with a bound of its own.
 
     These numbers can be kept in an array for many accumulators at once.
     """
 
-    def amounts(self, d_mid: errors.Loss) -> tuple[int | None, ...]:
+    def amounts(self, d_mid: D) -> tuple[int | None, ...]:
         """Return what a launch adds to each sum; None for what is infinite."""
 
-    def limits(self, d_out: errors.Loss) -> tuple[int, ...]:
+    def limits(self, d_out: D) -> tuple[int, ...]:
         """Return what each sum must be at most, exactly if the loss is within ``d_out``."""
 
-    def of_amounts(self, totals: Sequence[int]) -> AccumulatorState:
+    def of_amounts(self, totals: Sequence[int]) -> AccumulatorState[D]:
         """Return the accumulator with these sums."""
 
 
-class Counters(Rows):
+class Counters(Rows, Generic[D]):
     """One integer for each block and each sum of the accumulator.
 
     :param start: the accumulator of no launch, whose sums are counted
     :param d_out: the bound of each block
     """
 
-    def __init__(self, start: Additive, d_out: errors.Loss) -> None:
+    def __init__(self, start: Additive[D], d_out: D) -> None:
         self._start, self._d_out = start, d_out
         limits = start.limits(d_out)
         self._shifts = [max(0, one.bit_length() - BITS) for one in limits]
@@ -62,7 +63,7 @@ class Counters(Rows):
 
     kept = 0  # apart from the cells
 
-    def copy(self, places: Places, cells: Cells) -> Counters:
+    def copy(self, places: Places, cells: Cells) -> Counters[D]:
         """Return a copy, with other totals at some places."""
         found = copy(self)
         found._cells = self._cells.copy()
@@ -70,7 +71,7 @@ class Counters(Rows):
         return found
 
     def after(
-        self, cells: Cells, d_mid: errors.Loss, count: int = 1
+        self, cells: Cells, d_mid: D, count: int = 1
     ) -> Cells | tuple[int, errors.BudgetExceededError]:
         """Return the totals after ``count`` launches, or which one refuses and the refusal."""
         amounts = self._start.amounts(d_mid)
@@ -98,7 +99,7 @@ class Counters(Rows):
             return position, self._refusal(cells[position], d_mid)
         return after
 
-    def accumulator(self, cells: Cells) -> AccumulatorState:
+    def accumulator(self, cells: Cells) -> AccumulatorState[D]:
         """Return the totals of one block as the accumulator."""
         totals = [
             ((int(cells[2 * sum_]) << LIMB) + int(cells[2 * sum_ + 1])) << shift
@@ -106,7 +107,7 @@ class Counters(Rows):
         ]
         return self._start.of_amounts(totals)
 
-    def _refusal(self, cells: Cells, d_mid: errors.Loss) -> errors.BudgetExceededError:
+    def _refusal(self, cells: Cells, d_mid: D) -> errors.BudgetExceededError:
         now = self.accumulator(cells)
         left = now.remaining(self._d_out)
         return errors.BudgetExceededError(now.loss, d_mid, left, d_out=self._d_out)
@@ -129,7 +130,7 @@ class Moved:
     :ivar at: for each block, the position of its accumulator
     """
 
-    accumulators: tuple[AccumulatorState, ...]
+    accumulators: tuple[AccumulatorState[Any], ...]
     at: Cells
 
 
@@ -140,16 +141,16 @@ class Shared(Rows):
     :param d_out: the bound of each block
     """
 
-    def __init__(self, start: AccumulatorState, d_out: errors.Loss) -> None:
+    def __init__(self, start: AccumulatorState[D], d_out: D) -> None:
         super().__init__(1)
-        self._rule = Within(d_out)
-        self._known: list[AccumulatorState] = []
+        self._rule: Within[Any] = Within(d_out)
+        self._known: list[AccumulatorState[Any]] = []
         self._numbers: dict[Any, int] = {}
         self._number(start)
 
-    def _number(self, accumulator: AccumulatorState) -> int:
+    def _number(self, accumulator: AccumulatorState[Any]) -> int:
         """Return the number of an accumulator, the same for equal ones."""
-        key: errors.Key = accumulator
+        key: Any = accumulator
         try:
             number = self._numbers.get(key)
         except TypeError:  # it has no hash
@@ -195,7 +196,7 @@ class Shared(Rows):
         """Return what follows ``count`` launches, or which block refuses and the refusal."""
         numbers = cells[:, 0]
         distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-        moved: dict[int, AccumulatorState] = {}
+        moved: dict[int, AccumulatorState[Any]] = {}
         for at in np.argsort(first).tolist():  # in the order of blocks
             verdict = self._rule.admits(self._known[int(distinct[at])], d_mid, count)
             if isinstance(verdict, errors.BudgetExceededError):
@@ -204,7 +205,7 @@ class Shared(Rows):
         accumulators = tuple(moved[at] for at in range(len(distinct)))
         return Moved(accumulators, inverse.reshape(-1, 1))
 
-    def accumulator(self, cells: Cells) -> AccumulatorState:
+    def accumulator(self, cells: Cells) -> AccumulatorState[Any]:
         """Return the accumulator of one block."""
         return self._known[int(cells[0])]
 
@@ -246,7 +247,7 @@ class OnKeys:
 class _Array:
     """The array that the values share. Its lock is held for each exchange."""
 
-    def __init__(self, cells: Counters | Shared) -> None:
+    def __init__(self, cells: Counters[Any] | Shared) -> None:
         self.cells, self.lock = cells, Lock()
         self.written = 0  # totals that exchanges replaced
 
@@ -270,8 +271,8 @@ class Totals:
     :param d_out: the bound of each block
     """
 
-    def __init__(self, keys: Keys, start: AccumulatorState, d_out: errors.Loss) -> None:
-        self._terms = keys, start, d_out
+    def __init__(self, keys: Keys, start: AccumulatorState[D], d_out: D) -> None:
+        self._terms: tuple[Keys, AccumulatorState[Any], Any] = keys, start, d_out
         self.launches = 0
         # the array; and unless it holds this value: another value, and at which places this one
         # differs from it, and the totals here and there
@@ -283,7 +284,7 @@ class Totals:
         """The losses of all blocks, which is this value; see :meth:`of`."""
         return self
 
-    def of(self, key: errors.Key) -> AccumulatorState:
+    def of(self, key: errors.Key) -> AccumulatorState[Any]:
         """Return the accumulator of the block with this key; that of no launch for a new key."""
         keys, start, _ = self._terms
         return self.at(keys.place(key)) if key in keys else start
@@ -291,7 +292,7 @@ class Totals:
     def __repr__(self) -> str:
         return f"BlockTotals({len(self._terms[0])} blocks)"
 
-    def read(self, d_mid: errors.Loss) -> Any:
+    def read(self, d_mid: errors.Loss | OnBlocks | OnKeys) -> Any:
         """Return a cost on blocks, or a d_mid alone, in the form that is added."""
         if isinstance(d_mid, OnKeys):
             return OnKeys(d_mid.keys, self._terms[1].read(d_mid.d_mid))
@@ -299,11 +300,11 @@ class Totals:
             return self._terms[1].read(d_mid)
         return OnBlocks(d_mid.places, self._terms[1].read(d_mid.d_mid))
 
-    def at(self, place: int) -> AccumulatorState:
+    def at(self, place: int) -> AccumulatorState[Any]:
         """Return the accumulator of one block."""
         if self._where[0] is None:
             return self._terms[1]
-        one: AccumulatorState = self._held(self._at, place)
+        one: AccumulatorState[Any] = self._held(self._at, place)
         return one
 
     def _held(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -315,7 +316,7 @@ class Totals:
                 if self._be_newest(array) is array:
                     return function(array, *arguments)
 
-    def _at(self, array: _Array, place: int) -> AccumulatorState:
+    def _at(self, array: _Array, place: int) -> AccumulatorState[Any]:
         array.cells.grow(place + 1)
         return array.cells.accumulator(array.cells.read([place])[0])
 
@@ -352,7 +353,7 @@ class Totals:
             found._where = array, (self, d_mid.places, after, now)
         return found
 
-    def after(self, d_mid: errors.Loss, count: int = 1) -> Totals:
+    def after(self, d_mid: OnBlocks | OnKeys, count: int = 1) -> Totals:
         """Return the totals after ``count`` launches, which were charged and so fit.
 
         :raises InvalidTypeError, InvalidValueError: if they do not, or ``d_mid`` is no such cost
@@ -436,15 +437,15 @@ class OnEachBlock:
         "events is a bound for all of them"
     )
 
-    def supports(self, measure: CompositionMeasure) -> bool:
+    def supports(self, measure: CompositionMeasure[Any]) -> bool:
         """Return whether the accumulator of a block supports the measure."""
         return self.accounting.supports(measure)
 
-    def start(self, measure: CompositionMeasure | None) -> Totals:
+    def start(self, measure: CompositionMeasure[Any] | None) -> Totals:
         """Return the totals of no launch."""
         return Totals(Keys(), self.accounting.start(measure), self.d_out)
 
-    def from_record(self, measure: CompositionMeasure | None, record: errors.Json) -> Totals:
+    def from_record(self, measure: CompositionMeasure[Any] | None, record: errors.Json) -> Totals:
         """Return totals with the number of launches: what they are follows from the charges."""
         found = self.start(measure)
         found.launches = int(record["launches"])

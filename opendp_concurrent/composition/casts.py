@@ -9,7 +9,7 @@ from .. import _checks as checks
 from .. import _opendp as _native
 from .. import measures, queryables
 from .._opendp import dp
-from ..errors import Distance, InvalidTypeError, Loss, UnsupportedMeasureError
+from ..errors import Distance, InvalidTypeError, UnsupportedMeasureError
 from .guards import check_measurement, constructor
 from .interactive import make_measurement
 
@@ -28,7 +28,7 @@ def recertify(
     """
     validate = measures.convertible_measure(measurement.output_measure).validate
 
-    def privacy_map(d_in: Distance) -> Loss:
+    def privacy_map(d_in: Distance) -> Any:
         distance = convert(validate("d_mid", queryables.read_map(measurement, d_in)))
         return (
             _native.new_privacy_profile(distance)

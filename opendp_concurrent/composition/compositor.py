@@ -86,8 +86,8 @@ def make_concurrent_composition(
     for share in shares:
         whole = whole.after(share)
     d_out = whole.loss if delta is None else measure.optimal(shares, delta)
-    rule: ContinuationRule = Shares(measure.at_most)
-    plan: measures.AccumulatorState = measures.Planned(shares, 0, start)
+    rule: ContinuationRule[Any] = Shares(measure.at_most)
+    plan: measures.AccumulatorState[Any] = measures.Planned(shares, 0, start)
     if checks.one_of("given", "any")(order=order) == "any":
         rule, plan = measure.in_any_order(shares)
     bound = Bound(d_in, rule, plan, measure=measure.name, accumulator=repr(accounting))
@@ -106,8 +106,8 @@ def make_concurrent_composition(
 
 
 def _shares(
-    measure: measures.CompositionMeasure, d_mids: errors.Argument, orders: errors.Argument
-) -> tuple[tuple[errors.Loss, ...], errors.Loss]:
+    measure: measures.CompositionMeasure[Any], d_mids: errors.Argument, orders: errors.Argument
+) -> tuple[tuple[Any, ...], measures.Accumulator]:
     listed = d_mids.tolist() if type(d_mids) is np.ndarray else d_mids  # as OpenDP's Sequential has
     given = [numerics.down(one) for one in checks.elements("losses", d_mids=listed)]
     if not given:

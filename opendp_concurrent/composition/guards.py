@@ -97,7 +97,7 @@ def check_unbounded(
     return replace(found, opaque=True) if opaque else found
 
 
-def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> OnOrders | None:
+def check_orders(known: CompositionMeasure[Any], orders: Sequence[float] | None) -> OnOrders | None:
     """Return the sum on ``orders`` for Rényi curves, or None for a measure without curves."""
     if not known.needs_orders:
         if orders is not None:
@@ -119,7 +119,7 @@ _METHODS = ("supports", "start", "from_record")
 
 
 def accumulator_for(
-    measure: CompositionMeasure, accumulator: errors.Argument = None
+    measure: CompositionMeasure[Any], accumulator: errors.Argument = None
 ) -> Accumulator:
     """Return ``accumulator`` if it supports ``measure``; if left out, the measure's own sum.
 

@@ -180,7 +180,7 @@ def constant_map(
     distance_type = distance_type or str(input_metric.distance_type)
     converted = distance_type != "ExtrinsicObject"
 
-    def privacy_map(d_in: errors.Distance) -> errors.Loss:
+    def privacy_map(d_in: errors.Distance) -> Any:
         d_in = queryables.validate_d_in(input_metric, d_in, distance_type)
         kinds = {type(d_in), type(bound_d_in)}
         numbers = kinds <= {int, float} and (converted or len(kinds) == 1)

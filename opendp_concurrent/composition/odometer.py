@@ -205,14 +205,14 @@ def _given(**words: Any) -> dict[str, Any]:
     return {name: typed(value) for name, value in words.items() if value is not None}
 
 
-def _measure_with(given: dict[str, Any]) -> type[CompositionMeasure] | None:
+def _measure_with(given: dict[str, Any]) -> type[CompositionMeasure[Any]] | None:
     """Return the measure with just these keywords. Those of this package are asked first."""
     if not given:
         return None
     return next((one for one in registered() if one.keywords.keys() == given.keys()), None)
 
 
-def _checked(known: type[CompositionMeasure], given: dict[str, Any]) -> dict[str, Any]:
+def _checked(known: type[CompositionMeasure[Any]], given: dict[str, Any]) -> dict[str, Any]:
     checked = {name: known.keywords[name](**{name: down(value)}) for name, value in given.items()}
     plain = given.keys() <= {"epsilon", "delta", "rho", "mu"}
     return {key: cap_and_shown(given[key], checked[key])[0] for key in given} if plain else checked

@@ -41,7 +41,7 @@ class ParallelLoss:
     """
 
     def __init__(
-        self, measure: measures.CompositionMeasure, measurements: Mapping[Any, Measurement]
+        self, measure: measures.CompositionMeasure[Any], measurements: Mapping[Any, Measurement]
     ) -> None:
         self._measure = measure
         distinct: dict[int, tuple[Any, Measurement]] = {}
@@ -94,7 +94,7 @@ class ParallelLoss:
 
     def _loss(
         self, total: int, most: int, prices: list[tuple[Any, queryables.MeasurementPrice]]
-    ) -> errors.Loss:
+    ) -> Any:
         measure, parts = self._measure, self._parts
         differ = min(total, sum(parts))
         if total > measure.most_parallel:
@@ -324,7 +324,7 @@ class _Parts:
 _FAILED = object()
 
 
-def _by_key(measurements: Any) -> dict[Any, Measurement]:
+def _by_key(measurements: Mapping[Any, Any]) -> dict[Any, Measurement]:
     if not isinstance(measurements, Mapping):
         raise errors.InvalidTypeError(
             f"measurements must be a mapping from keys to measurements, "
@@ -350,7 +350,7 @@ def _by_key(measurements: Any) -> dict[Any, Measurement]:
 
 def _check_measurements(
     measurements: Mapping[Any, Measurement], domain: Domain, metric: Metric
-) -> measures.CompositionMeasure:
+) -> measures.CompositionMeasure[Any]:
     """Return the measure that all measurements share, or raise; each object is checked once."""
     checked: set[int] = set()
     measure: Any = None

@@ -155,7 +155,7 @@ def postprocessing(
 
 
 def _step(
-    postprocessor: Postprocessor, state: errors.State, tag: Tag, message: errors.Query
+    postprocessor: Postprocessor, state: Any, tag: Tag, message: errors.Query
 ) -> tuple[Any, Tag, Any]:
     found = interruptible(postprocessor, state, tag, message)
     parts = tuple(found) if isinstance(found, tuple) else ()

@@ -12,7 +12,7 @@ from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery, pl
 
 from .._opendp import QueryParts, dp, frame_parts, group_parts, query_parts
 from ..composition import cast
-from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, Loss
+from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from ..mechanisms import make_frame_count, stable_frame
 from ..queryables import AsTransformation
 from .accountant import is_native, native_loss, native_measures
@@ -124,7 +124,7 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         return cast(_resolved(self, native, loss), measure)
 
 
-def _check_plan(plan: Any) -> None:
+def _check_plan(plan: pl.LazyFrame) -> None:
     """Raise if columns or types of a plan do not fit, whatever the data: else a launch would fail.
 
     The plan is on an empty frame with the columns of the data. Nothing runs.
@@ -144,7 +144,7 @@ def _asked(frames: ConcurrentLazyFrameQuery) -> QueryParts:
     return query_parts(query)
 
 
-def _resolved(frames: ConcurrentLazyFrameQuery, measure: dp.Measure, d_out: Loss) -> dp.Measurement:
+def _resolved(frames: ConcurrentLazyFrameQuery, measure: dp.Measure, d_out: Any) -> dp.Measurement:
     """Return the measurement of a plan under a measure that OpenDP has noise for."""
     plan, query = frame_parts(frames)
     asked = query_parts(query)

@@ -106,7 +106,7 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
             )
         return chain
 
-    def target(self) -> Loss:
+    def target(self) -> Any:
         """Return the loss to calibrate to: what was typed, rounded down, or a share as it is."""
         fixed = self._context is not None and self._context.d_mids is not None
         return self._d_out if fixed else numerics.to_spend(self._d_out)
@@ -116,7 +116,7 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
         self,
         allow_transformations: bool = False,
         bounds: tuple[float | None, float | None] | None = None,
-        T: Any = None,  # noqa: N803 - OpenDP's name
+        T: type | str | None = None,  # noqa: N803 - OpenDP's name
     ) -> Any:
         """Find the missing parameter of the query and cast the result to the context's measure.
 
@@ -156,7 +156,7 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
         self,
         split_evenly_over: int | None = None,
         split_by_weights: Sequence[float] | None = None,
-        d_out: Loss = None,
+        d_out: Loss | None = None,
         output_measure: dp.Measure | None = None,
         alpha: float | None = None,
     ) -> dp.Query:
@@ -283,7 +283,7 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
 
     # --- what the methods share ------------------------------------------------------------------
 
-    def _loss(self, d_out: Loss) -> Loss:
+    def _loss(self, d_out: Loss | None) -> Any:
         d_out = self.target() if d_out is None else numerics.to_spend(d_out)
         if d_out is None:
             raise InvalidTypeError(
@@ -293,7 +293,7 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
         return d_out
 
     def _inner(
-        self, d_out: Loss, inner: dp.Measure | None, alpha: float | None
+        self, d_out: Any, inner: dp.Measure | None, alpha: float | None
     ) -> tuple[tuple[dp.Measure, Any], Callable[[Any], Any]]:
         """Return the measure and the loss of a nested context, and the cast of its accountant."""
         outer = self._output_measure

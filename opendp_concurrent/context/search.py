@@ -44,7 +44,7 @@ _CLOSE, _NEAR = 1e-15, 1e-9  # of a logarithm: stop here, and go on from there; 
 def nearest_passing(
     conditions: Sequence[Condition],
     bounds: tuple[float | None, float | None] | None = None,
-    T: Any = None,  # noqa: N803 - OpenDP's name
+    T: type | str | None = None,  # noqa: N803 - OpenDP's name
     share: Callable[[float], float] | None = None,
 ) -> Any:
     """Return the number nearest to where a condition changes, on the side where it is true.
@@ -121,7 +121,7 @@ def _tried(condition: Condition, number: float) -> bool | None:
         return None
 
 
-def failure_at_one(condition: Condition, kind: Any = None) -> Exception | None:
+def failure_at_one(condition: Condition, kind: type | str | None = None) -> Exception | None:
     """Return what the condition raises at 1, if anything: OpenDP's search reports 0 or a bound.
 
     :param kind: ``float`` or ``int``; inferred if left out
@@ -134,7 +134,7 @@ def failure_at_one(condition: Condition, kind: Any = None) -> Exception | None:
     return None
 
 
-def _pair(bounds: Any) -> tuple[Any, Any]:
+def _pair(bounds: Sequence[float | None] | None) -> tuple[Any, Any]:
     given = tuple(bounds) if isinstance(bounds, list) else bounds  # OpenDP takes both
     lower, upper = (None, None) if given is None else checks.pair(bounds=given)
     for bound in (lower, upper):
@@ -155,7 +155,7 @@ def _given(condition: Condition, lower: Any, upper: Any) -> tuple[Any, Any] | No
     return None
 
 
-def _bracket(condition: Condition, kind: Any) -> tuple[Any, Any] | None:
+def _bracket(condition: Condition, kind: type | str | None) -> tuple[Any, Any] | None:
     """Return two powers of 2 between which the condition changes, the passing one first."""
     kind = _inferred(condition) if kind is None else kind
     if kind is float:
@@ -192,7 +192,7 @@ def _inferred(condition: Condition) -> type:
     return float
 
 
-def _halved(condition: Condition, passing: Any, failing: Any) -> Any:
+def _halved(condition: Condition, passing: float, failing: float) -> float:
     """Return the last number that passes between ``passing`` and ``failing``."""
     whole = type(passing) is int
     while True:
@@ -282,7 +282,7 @@ def largest_share(
 
 
 def _searched(
-    measure: CompositionMeasure,
+    measure: CompositionMeasure[Any],
     accounting: Accumulator,
     budget: Any,
     counts: list[tuple[Fraction, int]],
@@ -404,7 +404,7 @@ def _made(make_measurement: Callable[[float], dp.Measurement], scale: float) -> 
     return composition.check_measurement("what make_measurement returns", make_measurement(scale))
 
 
-def _measure_and_bound(privacy_loss: Any) -> tuple[Any, Any]:
+def _measure_and_bound(privacy_loss: tuple[dp.Measure, Any]) -> tuple[Any, Any]:
     measure, bound = composition.privacy_loss(privacy_loss=privacy_loss)
     return composition_measure(measure), bound
 
@@ -416,9 +416,9 @@ def fitted(
     make: Callable[[Any], dp.Measurement],
     output_measure: dp.Measure,
     d_in: Distance,
-    d_out: Loss,
+    d_out: Any,
     bounds: tuple[float | None, float | None] | None = None,
-    T: Any = None,  # noqa: N803 - OpenDP's name
+    T: type | str | None = None,  # noqa: N803 - OpenDP's name
 ) -> dp.Measurement:
     """Return the measurement with the largest loss that is at most ``d_out``.
 
@@ -434,7 +434,7 @@ def fitted(
     """
     if d_out is None:
         raise neither_loss_nor_scale()
-    known: CompositionMeasure = composition_measure(output_measure)
+    known: CompositionMeasure[Any] = composition_measure(output_measure)
     made = cache(make)  # returns the same measurement that passed the check
     lost = cache(lambda number: queryables.read_map(made(number), d_in))
     answers = set()
@@ -443,10 +443,10 @@ def fitted(
         answers.add(answer)
         return answer
 
-    def within(number: Any) -> bool:
+    def within(number: float) -> bool:
         return noted(known.at_most(known.validate("d_mid", lost(number)), d_out))
 
-    def epsilon_within(number: Any) -> bool:
+    def epsilon_within(number: float) -> bool:
         return noted(bool(lost(number)[0] <= d_out[0]))
 
     pairs = isinstance(output_measure, dp.ApproximateDivergence)

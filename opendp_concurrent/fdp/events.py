@@ -5,16 +5,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _checks as checks
-from ..errors import ConcurrentError, DpEvent, UnsupportedEventError
+from ..errors import ConcurrentError, UnsupportedEventError
 from .function import TradeoffFunction
 from .session import Session, check_session
 from .writing import session_event
 
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent, NeighboringRelation
 
-def from_dp_event(event: DpEvent, neighboring_relation: Any = "ADD_OR_REMOVE_ONE") -> Session:
+
+def from_dp_event(
+    event: DpEvent, neighboring_relation: NeighboringRelation | str = "ADD_OR_REMOVE_ONE"
+) -> Session:
     """The privacy loss of an event of dp-accounting, in both directions.
 
     All numbers are rounded to a larger loss. The mechanisms in the event may be chosen adaptively,
@@ -115,7 +120,9 @@ class Accountant:
     1.867...
     """
 
-    def __init__(self, neighboring_relation: Any = "ADD_OR_REMOVE_ONE") -> None:
+    def __init__(
+        self, neighboring_relation: NeighboringRelation | str = "ADD_OR_REMOVE_ONE"
+    ) -> None:
         from .reading import DpEventBuilder, Losses, privacy_accountant, relation
 
         privacy_accountant.PrivacyAccountant.register(Accountant)  # for isinstance

@@ -533,18 +533,18 @@ class TradeoffFunction:
 
     # --- order -----------------------------------------------------------------------------
 
-    def __le__(self, other: object) -> bool:
+    def __le__(self, other: TradeoffFunction) -> bool:
         known = _product_of(other)
         return NotImplemented if known is None else is_at_most(self.product, known)
 
-    def __ge__(self, other: object) -> bool:
+    def __ge__(self, other: TradeoffFunction) -> bool:
         known = _product_of(other)
         return NotImplemented if known is None else is_at_most(known, self.product)
 
-    def __lt__(self, other: object) -> bool:
+    def __lt__(self, other: TradeoffFunction) -> bool:
         return NotImplemented if _product_of(other) is None else self != other and self <= other
 
-    def __gt__(self, other: object) -> bool:
+    def __gt__(self, other: TradeoffFunction) -> bool:
         return NotImplemented if _product_of(other) is None else self != other and self >= other
 
     def __eq__(self, other: object) -> bool:
@@ -638,7 +638,7 @@ def _product_of(other: object) -> Product | None:
     return other.product if isinstance(other, TradeoffFunction) else None
 
 
-def _unit(unit: Any) -> Product:
+def _unit(unit: TradeoffFunction) -> Product:
     product = check_function(unit=unit).product
     if product.is_identity:
         raise InvalidValueError("unit must not be the identity, which has no privacy loss")

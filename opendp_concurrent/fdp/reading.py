@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks as checks
-from ..errors import DpEvent, InvalidTypeError, InvalidValueError
+from ..errors import InvalidTypeError, InvalidValueError
 from ..errors import UnsupportedEventError as OurUnsupportedEventError
 from ..numerics import Bracket, Digits, double_up, upper, zcdp_to_delta
 from .concentrated import profile_to_tradeoff, shifted_zcdp_to_tradeoff
@@ -77,7 +77,7 @@ class UnsupportedEventError(OurUnsupportedEventError, privacy_accountant.Unsuppo
     """The error of this package, which callers of dp-accounting catch as its own."""
 
 
-def refused(event: DpEvent, what: str) -> UnsupportedEventError:
+def refused(event: dp_event.DpEvent, what: str) -> UnsupportedEventError:
     """Return the error for an event that is not supported."""
     shown = checks.shown(event)
     return UnsupportedEventError(
@@ -86,7 +86,9 @@ def refused(event: DpEvent, what: str) -> UnsupportedEventError:
     )
 
 
-def relation(neighboring_relation: Any) -> Any:
+def relation(
+    neighboring_relation: privacy_accountant.NeighboringRelation | str,
+) -> privacy_accountant.NeighboringRelation:
     """Return the member of dp-accounting's enumeration, from itself or its name."""
     if type(neighboring_relation) is NeighboringRelation:
         return neighboring_relation
@@ -161,7 +163,7 @@ def _pairs(parts: list[Session]) -> list[list[Session]]:
     return [parts[start : start + 2] for start in range(0, len(parts), 2)]
 
 
-def read(event: DpEvent, neighbours: Any) -> Losses:
+def read(event: dp_event.DpEvent, neighbours: privacy_accountant.NeighboringRelation) -> Losses:
     """Return the losses of a tree of events, or raise.
 
     :param neighbours: a member of dp-accounting's ``NeighboringRelation``
@@ -173,12 +175,12 @@ def read(event: DpEvent, neighbours: Any) -> Losses:
     return _Reader(neighbours).read(event, MOST_DEPTH)
 
 
-def _own(guard: checks.Guard[Any], event: DpEvent, parameter: str) -> Any:
+def _own(guard: checks.Guard[Any], event: dp_event.DpEvent, parameter: str) -> Any:
     """A parameter of an event, by a guard; NumPy's numbers are read exactly."""
     return guard(**{f"{type(event).__name__}.{parameter}": getattr(event, parameter)})
 
 
-def with_own_count(event: DpEvent) -> Any:
+def with_own_count(event: dp_event.DpEvent) -> Any:
     """The event, whose count is a number of Python's: dp-accounting's builder takes no other."""
     if type(event) is not dp_event.SelfComposedDpEvent:
         return event
@@ -194,12 +196,12 @@ def _both(function: TradeoffFunction) -> Losses:
 class _Reader:
     """Reads one tree."""
 
-    def __init__(self, neighbours: Any) -> None:
+    def __init__(self, neighbours: privacy_accountant.NeighboringRelation) -> None:
         self.neighbours = neighbours
         self.moved = 2 if neighbours is REPLACE_ONE else 1  # norms that a sum moves by
         self.left = MOST_EVENTS
 
-    def read(self, event: DpEvent, depth: int) -> Losses:
+    def read(self, event: dp_event.DpEvent, depth: int) -> Losses:
         self.left -= 1
         if depth < 1 or self.left < 0:
             raise InvalidValueError(
@@ -216,7 +218,7 @@ class _Reader:
 
     # --- trees --------------------------------------------------------------------------------
 
-    def composed(self, event: DpEvent, depth: int) -> Losses:
+    def composed(self, event: dp_event.ComposedDpEvent, depth: int) -> Losses:
         name = "ComposedDpEvent.events"
         if not isinstance(event.events, (list, tuple)):
             raise InvalidTypeError(f"{name} must be a list, found {type(event.events).__name__}")
@@ -227,11 +229,11 @@ class _Reader:
             whole.add(self.read(one, depth), 1)
         return whole
 
-    def self_composed(self, event: DpEvent, depth: int) -> Losses:
+    def self_composed(self, event: dp_event.SelfComposedDpEvent, depth: int) -> Losses:
         count = _own(_COPIES, event, "count")
         return Losses().plus(self.read(event.event, depth), count)
 
-    def sampled(self, event: DpEvent, depth: int) -> Losses:
+    def sampled(self, event: dp_event.PoissonSampledDpEvent, depth: int) -> Losses:
         rate = _own(checks.probability, event, "sampling_probability")
         if rate in (0.0, 1.0):
             inner = self.read(event.event, depth)
@@ -249,7 +251,7 @@ class _Reader:
             )
         return _sampled(losses, rate)
 
-    def selected(self, event: DpEvent, depth: int) -> Losses:
+    def selected(self, event: dp_event.RepeatAndSelectDpEvent, depth: int) -> Losses:
         """The best of a random number of runs."""
         mean = _own(_MOST_RUNS, event, "mean")
         shape = _own(checks.non_negative, event, "shape")
@@ -269,20 +271,20 @@ class _Reader:
 
     # --- mechanisms ----------------------------------------------------------------------------
 
-    def _loss(self, event: DpEvent, moved: int) -> float:
+    def _loss(self, event: dp_event.DpEvent, moved: int) -> float:
         """The distance over the noise, rounded up."""
         noise = _own(checks.non_negative, event, "noise_multiplier")
         if noise == 0.0 or isinf(noise):
             return 0.0 if noise else inf
         return double_up(moved / Fraction(noise))
 
-    def gaussian(self, event: DpEvent) -> Losses:
+    def gaussian(self, event: dp_event.GaussianDpEvent) -> Losses:
         return _both(TradeoffFunction.gaussian(self._loss(event, self.moved)))
 
-    def laplace(self, event: DpEvent) -> Losses:
+    def laplace(self, event: dp_event.LaplaceDpEvent) -> Losses:
         return _both(TradeoffFunction.laplace(self._loss(event, self.moved)))
 
-    def tree(self, event: DpEvent) -> Losses:
+    def tree(self, event: dp_event.SingleEpochTreeAggregationDpEvent) -> Losses:
         """Each record is in as many nodes as the largest tree has levels."""
         if self.neighbours is not REPLACE_SPECIAL:
             raise refused(event, "pass neighboring_relation REPLACE_SPECIAL")
@@ -294,7 +296,7 @@ class _Reader:
         node = TradeoffFunction.gaussian(self._loss(event, 1))
         return _both(node.power(max(counts).bit_length()))
 
-    def discrete_laplace(self, event: DpEvent) -> Losses:
+    def discrete_laplace(self, event: dp_event.DiscreteLaplaceDpEvent) -> Losses:
         inverse = _own(checks.non_negative, event, "noise_parameter")
         sensitivity = _own(_MOST_STEPS, event, "sensitivity")
         steps = self.moved * sensitivity
@@ -303,7 +305,7 @@ class _Reader:
         loss = double_up(steps * Fraction(inverse))
         return _both(TradeoffFunction.laplace(loss, float(steps)))
 
-    def discrete_gaussian(self, event: DpEvent) -> Losses:
+    def discrete_gaussian(self, event: dp_event.DiscreteGaussianDpEvent) -> Losses:
         """In one dimension by its pair; in others (s²/2σ²)-zCDP [CKS20, Theorem 14]."""
         sigma = _own(checks.positive, event, "sigma")
         given = _own(checks.positive, event, "sensitivity")
@@ -315,7 +317,7 @@ class _Reader:
             )
         return _both(TradeoffFunction.discrete_gaussian(sigma, self.moved * int(given)))
 
-    def response(self, event: DpEvent) -> Losses:
+    def response(self, event: dp_event.RandomizedResponseDpEvent) -> Losses:
         """In multiples of 2^-53, so that both probabilities are doubles; rounded to more truth."""
         if self.neighbours is ADD_OR_REMOVE_ONE:
             raise refused(event, "pass neighboring_relation REPLACE_ONE or REPLACE_SPECIAL")
@@ -330,21 +332,21 @@ class _Reader:
         removed = TradeoffFunction.finite([chance, 1.0 - chance], [truth, 1.0 - truth])
         return Losses(Counter([Session(removed, removed.inverse())]))
 
-    def pure(self, event: DpEvent) -> Losses:
+    def pure(self, event: dp_event.PermuteAndFlipDpEvent) -> Losses:
         return _both(TradeoffFunction.pure(_own(checks.non_negative, event, "epsilon")))
 
-    def ranged(self, event: DpEvent) -> Losses:
+    def ranged(self, event: dp_event.ExponentialMechanismDpEvent) -> Losses:
         epsilon = _own(checks.non_negative, event, "epsilon")
         if isinf(epsilon):
             return _both(TradeoffFunction.worst())
         return Losses(ranges=Counter([epsilon] if epsilon else []))
 
-    def approximate(self, event: DpEvent) -> Losses:
+    def approximate(self, event: dp_event.EpsilonDeltaDpEvent) -> Losses:
         epsilon = _own(checks.non_negative, event, "epsilon")
         delta = _own(checks.probability, event, "delta")
         return _both(TradeoffFunction.approximate(epsilon, delta))
 
-    def concentrated(self, event: DpEvent) -> Losses:
+    def concentrated(self, event: dp_event.ZCDpEvent) -> Losses:
         rho = _own(checks.non_negative, event, "rho")
         xi = _own(checks.non_negative, event, "xi")
         if isinf(rho) or isinf(xi):

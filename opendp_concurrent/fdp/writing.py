@@ -10,7 +10,7 @@ from .finite import response_of
 from .function import TradeoffFunction
 from .laplace import Laplace, laplace
 from .session import Session
-from .subsampled import Subsampled
+from .subsampled import Factor, Subsampled
 
 
 def function_event(dp_event: ModuleType, function: TradeoffFunction) -> Any:
@@ -48,7 +48,7 @@ def _event(dp_event: ModuleType, removed: TradeoffFunction, added: TradeoffFunct
     return found[0] if len(found) == 1 else dp_event.ComposedDpEvent(found)
 
 
-def factor_event(dp_event: ModuleType, factor: Any) -> Any:
+def factor_event(dp_event: ModuleType, factor: Factor) -> Any:
     """The event of one factor, or None."""
     if isinstance(factor, Subsampled):
         if factor.unit != "removed":

@@ -340,7 +340,7 @@ class Entries(Sequence[encoding.Entry]):
     def __len__(self) -> int:
         return self._newest.sequence if self._wanted is None else sum(1 for _ in self)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return list(self)[index]
         if index < 0:

@@ -268,7 +268,7 @@ class SqlBook:
         """Number of charges at the last turn or read."""
         return self._known.sequence
 
-    def read(self) -> AccumulatorState:
+    def read(self) -> AccumulatorState[Any]:
         """Return the sum of all charges so far.
 
         :raises ForkedError: if this process was forked from the process that opened the book
@@ -420,11 +420,11 @@ class SqlTurn:
             book._lock.__exit__()
 
     @property
-    def accumulator(self) -> AccumulatorState:
+    def accumulator(self) -> AccumulatorState[Any]:
         """Sum of all charges before this turn, and of those that it has written."""
         return self.after.accumulator
 
-    def total(self, limit: LimitCharge) -> AccumulatorState:
+    def total(self, limit: LimitCharge) -> AccumulatorState[Any]:
         """Sum of all charges of a limit before this turn, and of those that it has written.
 
         :raises LimitMismatchError: if its terms in the ledger are others
@@ -434,8 +434,8 @@ class SqlTurn:
     def write(
         self,
         charge: Charge,
-        after: AccumulatorState,
-        limits: tuple[AccumulatorState, ...] = (),
+        after: AccumulatorState[Any],
+        limits: tuple[AccumulatorState[Any], ...] = (),
     ) -> None:
         """Add a charge, which is then the newest charge of the budget.
 
@@ -477,7 +477,7 @@ class LimitBook:
         """
         self._book.check_process()
 
-    def read(self) -> AccumulatorState:
+    def read(self) -> AccumulatorState[Any]:
         """Return the sum of all charges below the limit so far.
 
         :raises LimitMismatchError: if its terms in the ledger are others

@@ -256,7 +256,7 @@ class LimitTotal(NamedTuple):
     path: Path
     terms: Terms
     launches: int
-    accumulator: AccumulatorState
+    accumulator: AccumulatorState[Any]
 
 
 class Limits:
@@ -274,12 +274,7 @@ class Limits:
         self._size: int = 0 if of is None else of._size
         self._numbers: dict[Path, int] = {}
         self._totals: dict[int, LimitTotal] = {}
-        self._last: tuple[AccumulatorState | None, errors.Loss, int, AccumulatorState | None] = (
-            None,
-            None,
-            0,
-            None,
-        )  # losses that were added
+        self._last: tuple[Any, Any, int, AccumulatorState[Any] | None] = None, None, 0, None
 
     def draft(self) -> Limits:
         """Return a draft in the same state, to which charges are added."""
@@ -319,7 +314,7 @@ class Limits:
         return [list(terms), rows]
 
     @classmethod
-    def from_record(cls, record: Any) -> Limits:
+    def from_record(cls, record: list[Any]) -> Limits:
         """Inverse of :meth:`to_record`."""
         limits, (terms, rows) = cls(), record
         for above, label, place, launches, total in rows:
@@ -333,7 +328,7 @@ class Limits:
         number = self._number(path)
         return 0 if number is None else self._known(number).launches
 
-    def total(self, path: Path, terms: Terms) -> AccumulatorState:
+    def total(self, path: Path, terms: Terms) -> AccumulatorState[Any]:
         """Return the sum of a limit's charges.
 
         :raises LimitMismatchError: if its terms in the ledger are not ``terms``
@@ -349,7 +344,7 @@ class Limits:
         self,
         d_mid: errors.Loss,
         charges: tuple[LimitCharge, ...],
-        after: tuple[AccumulatorState, ...],
+        after: tuple[AccumulatorState[Any], ...],
     ) -> tuple[LimitedCharge, Limits]:
         """Return the record of a charge below limits, and a draft with it.
 
@@ -406,7 +401,9 @@ class Limits:
         if number != 0:
             raise errors.InvalidValueError(_LOSSES)
 
-    def _added(self, total: AccumulatorState, d_mid: errors.Loss, count: int) -> AccumulatorState:
+    def _added(
+        self, total: AccumulatorState[Any], d_mid: errors.Loss, count: int
+    ) -> AccumulatorState[Any]:
         """Add up losses. Limits that are opened one after another often have the same loss."""
         before, loss, times, after = self._last
         if after is None or total is not before or d_mid is not loss or count != times:
@@ -422,12 +419,12 @@ class Limits:
             raise errors.InvalidValueError(_UNKNOWN)
         return self._of._known(number)
 
-    def _put(self, known: LimitTotal, count: int, total: AccumulatorState) -> None:
+    def _put(self, known: LimitTotal, count: int, total: AccumulatorState[Any]) -> None:
         """Add launches to a limit, with its new sum."""
         number, above, path, terms, launches, _ = known
         self._totals[number] = LimitTotal(number, above, path, terms, launches + count, total)
 
-    def _open(self, new: Opened, terms: Terms, launches: int, total: AccumulatorState) -> int:
+    def _open(self, new: Opened, terms: Terms, launches: int, total: AccumulatorState[Any]) -> int:
         """Add a limit that has launches, with their sum, and return its number."""
         above, label, number = new.above, new.label, self._size + 1
         if type(above) is not int or not 0 <= above < number:
@@ -448,7 +445,7 @@ def _written(terms: Terms) -> str:
 
 
 @lru_cache(maxsize=256)  # both are immutable, and few terms are distinct
-def _read(text: str) -> tuple[Terms, AccumulatorState]:
+def _read(text: str) -> tuple[Terms, AccumulatorState[Any]]:
     terms = read_terms(text)
     return terms, encoding.empty_total(terms)
 
@@ -469,7 +466,7 @@ def check_kept(terms: Terms) -> None:
 # larger. Totals of exact accumulators must be equal.
 
 
-def agreed_total(terms: Terms, text: str, added: Any) -> AccumulatorState:
+def agreed_total(terms: Terms, text: str, added: AccumulatorState[Any]) -> AccumulatorState[Any]:
     """Return the running total.
 
     :param text: the recorded total
@@ -477,11 +474,10 @@ def agreed_total(terms: Terms, text: str, added: Any) -> AccumulatorState:
     :raises LedgerDamagedError: if they do not agree
     """
     if encoding.canonical(added.to_record()) == text:
-        total: AccumulatorState = added
-        return total
+        return added
     recorded = _read_total(terms, text)
     merge = getattr(type(added), "merged", None)
-    merged: AccumulatorState | None = None if merge is None else merge(added, recorded)
+    merged: AccumulatorState[Any] | None = None if merge is None else merge(added, recorded)
     if merged is None:
         raise errors.LedgerDamagedError(
             f"the running total is {recorded.loss}, but the charges add up to {added.loss}"

@@ -313,7 +313,7 @@ def read(shape: Any) -> str:
     return known.name
 
 
-def empty_total(terms: accounting.Terms) -> AccumulatorState:
+def empty_total(terms: accounting.Terms) -> AccumulatorState[Any]:
     """Return the accumulator of no launch.
 
     The measure of another package may not be registered here. Most accumulators do not need it.
@@ -321,7 +321,7 @@ def empty_total(terms: accounting.Terms) -> AccumulatorState:
     return terms.accumulator.start(by_tag(terms.measure))
 
 
-def read_total(terms: accounting.Terms, record: errors.Json) -> AccumulatorState:
+def read_total(terms: accounting.Terms, record: errors.Json) -> AccumulatorState[Any]:
     """Return the accumulator that ``to_record`` wrote as ``record``."""
     return terms.accumulator.from_record(by_tag(terms.measure), record)
 
@@ -345,7 +345,7 @@ def next_hash(before: str, charge: tuple[Any, ...]) -> str:
 
 
 @lru_cache(maxsize=256, typed=True)  # also of what others wrote
-def hasher(dataset: Any, label: Any, mechanism: Any) -> Callable[[str, int, int, str], str]:
+def hasher(dataset: str, label: str, mechanism: str) -> Callable[[str, int, int, str], str]:
     """Return :func:`next_hash` for charges of one dataset, label and mechanism.
 
     It maps the hash before, the sequence, the time and the JSON of the d_mid to the hash. The
@@ -387,8 +387,8 @@ class Entry:
     time: datetime
     label: str
     mechanism: str
-    d_mid: errors.Loss
-    loss: errors.Loss
+    d_mid: Any
+    loss: Any
     hash: str
     limit: tuple[str, ...] = ()
     limit_losses: tuple[errors.Loss, ...] = ()
@@ -427,7 +427,7 @@ def register_tag(
         decode.cache_clear()
 
 
-def _attributes(fields: Any) -> dict[str, str]:
+def _attributes(fields: Mapping[str, str]) -> dict[str, str]:
     read = checks.mapping("attribute names by key", fields=fields)
     for key, attribute in read.items():
         if not _KEY.fullmatch(str(key)) or not str(attribute).isidentifier():

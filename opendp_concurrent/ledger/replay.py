@@ -28,10 +28,10 @@ class Known(NamedTuple):
 
     sequence: int
     head: str
-    accumulator: AccumulatorState
+    accumulator: AccumulatorState[Any]
     limits: Limits
 
-    def holding(self, total: AccumulatorState) -> Known:
+    def holding(self, total: AccumulatorState[Any]) -> Known:
         """Return it with another sum."""
         return self._replace(accumulator=total)
 
@@ -121,7 +121,7 @@ class _Sums:
         self._total, self._newest = known.accumulator, known.sequence
         self._charge: Any = None  # the last one
         self._again = 0  # how often more it was charged
-        self._d_mid: Loss = None  # its loss at the d_in of the budget
+        self._d_mid: Loss | None = None  # its loss at the d_in of the budget
         self._waiting = 0  # how often more the total must have it
 
     def add(self, charge: Any) -> None:
@@ -157,7 +157,7 @@ class _Sums:
             self._waiting += self._again
             self._again = 0
 
-    def total(self) -> AccumulatorState:
+    def total(self) -> AccumulatorState[Any]:
         """Return the sum, without charges that were told by ``again`` since it was settled."""
         if self._waiting:
             with encoding.reading(f"charge {self._newest}"):
@@ -199,7 +199,7 @@ def digest(first: str, guard: str, state: str) -> str:
     return sha256(encoding.canonical([first, guard, state]).encode()).hexdigest()
 
 
-def read_state(terms: Terms, state: Any) -> Known | None:
+def read_state(terms: Terms, state: str) -> Known | None:
     """Inverse of :func:`write_state`; None if it is none."""
     try:
         sequence, head, total, limits = json.loads(state)

@@ -45,7 +45,7 @@ def height_of(measure: str) -> Height:
     return lambda loss: height(loss, under=known)
 
 
-def has_blocks(total: measures.AccumulatorState | errors.Loss) -> bool:
+def has_blocks(total: measures.AccumulatorState[Any] | errors.Loss) -> bool:
     """Whether a total, or its loss, has one for each block."""
     return hasattr(type(total), "of")
 
@@ -67,7 +67,7 @@ def spending(
     if by == "block" and has_blocks(summary.spent):  # a launch has many, and few are drawn
         keys = dict.fromkeys(key for one in entries for key in one.d_mid.keys)
     top = sorted(keys, key=lambda key: number_of(summary.spent.of(key).loss), reverse=True)[:most]
-    charges: dict[Any, list[tuple[Entry, errors.Loss]]] = {}
+    charges: dict[Any, list[tuple[Entry, Any]]] = {}
     for key, one, loss in _charges(entries, by, empty_total(summary.terms), set(top)):
         if has_blocks(loss):
             losses = [loss.of(block).loss for block in one.d_mid.keys]
@@ -85,10 +85,10 @@ def spending(
 
 
 def _charges(
-    entries: Sequence[Entry], by: str, start: measures.AccumulatorState, blocks: set[Any]
-) -> Iterator[tuple[Any, Entry, errors.Loss]]:
+    entries: Sequence[Entry], by: str, start: measures.AccumulatorState[Any], blocks: set[Any]
+) -> Iterator[tuple[Any, Entry, Any]]:
     """Yield what each charge belongs to, the charge, and the loss of that after it."""
-    totals: dict[str, measures.AccumulatorState] = {}
+    totals: dict[str, measures.AccumulatorState[Any]] = {}
     for one in entries:
         if by == "time":
             yield "spent", one, one.loss
@@ -182,7 +182,9 @@ def report_of(audited: Audited, entries: Sequence[Entry], refused: Mapping[str, 
     )
 
 
-def _account(name: str, terms: Terms, total: Any, launches: int) -> _Account:
+def _account(
+    name: str, terms: Terms, total: measures.AccumulatorState[Any], launches: int
+) -> _Account:
     """Return what part of its bound an account has spent, and its cells."""
     bound, height = terms.d_out, height_of(terms.measure)
     left = None if bound is None else Within(bound).remaining(total)
@@ -314,7 +316,7 @@ def _text(text: str) -> str:
     return f"<bdi>{escape(one_line(text, 120))}</bdi>"
 
 
-def _loss(loss: errors.Loss) -> str:
+def _loss(loss: errors.Loss | None) -> str:
     return _NONE if loss is None else escape(one_line(errors.rounded(loss), 60))
 
 

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType, ModuleType
+from typing import Any
 
 from .. import _checks as checks
-from ..errors import Argument, DpEvent, Loss
+from ..errors import Argument
 from ..numerics import largest_rho
 from . import opendp as native
 from .conversion import Conversion, Profile, approximate_to_delta, larger_delta
@@ -44,7 +45,7 @@ class ApproximateMaxDivergence(PairMeasure):
     def opendp(self) -> native.Measure:
         return native.approximate(native.max_divergence())
 
-    def optimal(self, shares: tuple[tuple[float, float], ...], delta: Loss) -> tuple[float, float]:
+    def optimal(self, shares: tuple[tuple[float, float], ...], delta: float) -> tuple[float, float]:
         return optimal_pair(shares, delta)
 
     def group_loss(self, loss: tuple[float, float], size: int) -> tuple[float, float]:
@@ -55,7 +56,7 @@ class ApproximateMaxDivergence(PairMeasure):
         """The same, backwards."""
         return approximate_member(d_out, size)
 
-    def event(self, dp_event: ModuleType, d_mid: tuple[float, float]) -> DpEvent:
+    def event(self, dp_event: ModuleType, d_mid: tuple[float, float]) -> Any:
         """``EpsilonDeltaDpEvent`` where dp-accounting has it; pure DP as without δ."""
         epsilon, delta = d_mid
         if delta == 0.0 or delta >= 1.0:
@@ -71,7 +72,7 @@ class ApproximateMaxDivergence(PairMeasure):
 
     def planned_under(
         self, d_out: tuple[float, float]
-    ) -> tuple[CompositionMeasure, float, float | None]:
+    ) -> tuple[CompositionMeasure[Any], float, float | None]:
         """Zero-concentrated DP, or pure DP if δ is 0."""
         epsilon, delta = d_out
         if delta == 0.0:
@@ -86,7 +87,7 @@ APPROXIMATE_MAX_DIVERGENCE = singleton(ApproximateMaxDivergence)
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothedMaxDivergence(Convertible):
+class SmoothedMaxDivergence(Convertible[Any]):
     """Privacy profiles, δ as a function of ε; a distance is OpenDP's own."""
 
     kind = native.PROFILE
@@ -97,5 +98,5 @@ class SmoothedMaxDivergence(Convertible):
     def opendp(self) -> native.Measure:
         return native.smoothed_max_divergence()
 
-    def validate(self, name: str, value: Argument) -> Loss:
+    def validate(self, name: str, value: Argument) -> Any:
         return value

@@ -17,7 +17,7 @@ from fractions import Fraction
 from math import ceil
 
 from .._checks import checked, positive
-from ..errors import Argument, Loss
+from ..errors import Argument, D, Loss
 from ..fdp import TradeoffFunction, profile_to_tradeoff
 from ..numerics import double_up, lower
 from . import opendp as native
@@ -89,7 +89,7 @@ def risk(output_measure: Argument, d_out: Loss, *, prior: float = 0.5) -> Risk:
     return risk_of(measure, measure.validate("d_out", d_out), prior)
 
 
-def risk_of(measure: CompositionMeasure, loss: Loss, prior: float) -> Risk:
+def risk_of(measure: CompositionMeasure[D], loss: D, prior: float) -> Risk:
     """Return :func:`risk` of a valid loss."""
     f = _tradeoff(measure, loss)
     odds = 0.0 if prior == 0.5 else lower(lambda real: ((1 - real(prior)) / real(prior)).ln())
@@ -99,10 +99,9 @@ def risk_of(measure: CompositionMeasure, loss: Loss, prior: float) -> Risk:
     return Risk(prior, double_up(success), f.delta(0.0), double_up(found), f)
 
 
-def _tradeoff(measure: CompositionMeasure, loss: Loss) -> TradeoffFunction:
-    if measure.kind == native.TRADEOFF:
-        found: TradeoffFunction = loss
-        return found
+def _tradeoff(measure: CompositionMeasure[D], loss: D) -> TradeoffFunction:
+    if isinstance(loss, TradeoffFunction):
+        return loss
     if measure.kind in (native.APPROXIMATE_ZCDP, native.APPROXIMATE_FIXED):
         profile = measure.conversions_to[native.PROFILE].convert(loss, Ends(measure, None))
         return profile_to_tradeoff(profile)

@@ -12,7 +12,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from .. import _checks as checks
-from .. import errors, numerics
+from .. import numerics
 from . import opendp as native
 from .conversion import Conversion, Profile, gaussian_to_zcdp
 from .measure import Composability, singleton
@@ -137,7 +137,7 @@ class GaussianTradeoff(NumberMeasure):
     def opendp(self) -> native.Measure:
         return gaussian_tradeoff()
 
-    def split(self, d_out: float, weights: list[Fraction]) -> list[errors.Loss]:
+    def split(self, d_out: float, weights: list[Fraction]) -> list[float]:
         """Shares whose squares add up to at most that of ``d_out``."""
         return list(numerics.split_squares(d_out, weights))
 
@@ -146,10 +146,10 @@ class GaussianTradeoff(NumberMeasure):
         return sensitivity / loss
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[native.Measure, errors.Loss]:
+    def loss_of(cls, **given: Any) -> tuple[native.Measure, float]:
         return gaussian_tradeoff(), given["mu"]
 
-    def finite_event(self, dp_event: ModuleType, d_mid: float) -> errors.DpEvent:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> Any:
         return dp_event.GaussianDpEvent(numerics.reciprocal_down(d_mid))
 
 

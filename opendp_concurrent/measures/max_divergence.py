@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType, ModuleType
+from typing import Any
 
 from .. import _checks as checks
-from ..errors import DpEvent
 from . import opendp as native
 from .conversion import (
     Conversion,
@@ -53,7 +53,7 @@ class MaxDivergence(NumberMeasure):
         """Laplace noise: |v|/s."""
         return native.NoiseLoss(1, Fraction(1))
 
-    def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> Any:
         """Randomized response [KOV15], which the discrete Laplace mechanism at distance 1 is.
 
         The continuous Laplace mechanism loses less, and would be too small for the noise on

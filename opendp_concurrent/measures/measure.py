@@ -20,10 +20,10 @@ from fractions import Fraction
 from functools import lru_cache
 from math import inf
 from types import MappingProxyType, ModuleType
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from .. import _checks as checks
-from ..errors import Argument, DpEvent, InvalidTypeError, Json, Loss, UnsupportedMeasureError, shown
+from ..errors import Argument, D, InvalidTypeError, Json, Loss, UnsupportedMeasureError, shown
 from ..numerics import from_units_up, to_units
 from . import opendp as native
 from .conversion import Conversion
@@ -36,37 +36,37 @@ def times(count: int) -> int:
     return count if type(count) is int and count > 0 else checks.count(count=count)
 
 
-class AccumulatorState(Protocol):
+class AccumulatorState(Protocol[D]):
     """An upper bound on the privacy loss, stored exactly."""
 
     __slots__ = ()
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> D:
         """Return the privacy loss so far, rounded up once."""
 
-    def read(self, d_mid: Loss) -> Loss:
+    def read(self, d_mid: D) -> D:
         """Return ``d_mid`` in the form that is added, such as a curve at certain orders."""
         return d_mid
 
-    def after(self, d_mid: Loss, count: int = 1) -> AccumulatorState:
+    def after(self, d_mid: D, count: int = 1) -> AccumulatorState[D]:
         """Return the accumulator after ``count`` more launches of ``d_mid``; O(1) in ``count``.
 
         :raises InvalidTypeError, InvalidValueError: if ``d_mid`` is not a privacy loss, or
             ``count`` is not at least 1
         """
 
-    def within(self, d_out: Loss) -> bool:
+    def within(self, d_out: D) -> bool:
         """Return whether the loss is at most ``d_out``, without an expensive loss computation."""
 
-    def remaining(self, d_out: Loss) -> Loss:
+    def remaining(self, d_out: D) -> D:
         """Return the largest d_mid that may still be launched under ``d_out``."""
 
     def to_record(self) -> Json:
         """Return an exact, JSON-serialisable form."""
 
 
-class Rounded(AccumulatorState, Protocol):
+class Rounded(AccumulatorState[D], Protocol[D]):
     """An accumulator whose sums depend on functions of the C library.
 
     The totals of the same launches may differ between two machines in the last digits. Each total
@@ -74,7 +74,7 @@ class Rounded(AccumulatorState, Protocol):
     this method, the totals must be equal.
     """
 
-    def merged(self, other: Rounded) -> Rounded | None:
+    def merged(self, other: Rounded[D]) -> Rounded[D] | None:
         """Return the larger of two totals of the same launches, or None if they differ too much."""
 
 
@@ -83,12 +83,9 @@ class EvenlyDivisible:
 
     __slots__ = ()
 
-    def shares(
-        self, measure: CompositionMeasure, d_out: Loss, weights: list[Fraction]
-    ) -> list[Loss]:
+    def shares(self, measure: CompositionMeasure[D], d_out: D, weights: list[Fraction]) -> list[D]:
         """Return the shares of ``d_out`` that the measure makes."""
-        found: list[Loss] = measure.split(d_out, weights)
-        return found
+        return measure.split(d_out, weights)
 
 
 def nearly_equal(one: float, other: float) -> bool:
@@ -110,9 +107,9 @@ class OfOneMeasure:
     __slots__ = ()
     made_for: ClassVar[str]
 
-    def supports(self, measure: CompositionMeasure) -> bool:
+    def supports(self, measure: CompositionMeasure[Any]) -> bool:
         """Return whether it is the measure."""
-        return bool(measure.kind == self.made_for)
+        return measure.kind == self.made_for
 
     def __repr__(self) -> str:
         given: Any = self  # a dataclass, whose fields are the arguments of what makes it
@@ -139,13 +136,15 @@ class Accumulator(Protocol):
     To use it with a ledger, register its class: ``oc.extend.register``.
     """
 
-    def supports(self, measure: CompositionMeasure) -> bool:
+    def supports(self, measure: CompositionMeasure[Any]) -> bool:
         """Return whether it adds up losses of this measure, a :class:`.CompositionMeasure`."""
 
-    def start(self, measure: CompositionMeasure | None) -> AccumulatorState:
+    def start(self, measure: CompositionMeasure[Any] | None) -> AccumulatorState[Any]:
         """Return the accumulator before the first launch."""
 
-    def from_record(self, measure: CompositionMeasure | None, record: Json) -> AccumulatorState:
+    def from_record(
+        self, measure: CompositionMeasure[Any] | None, record: Json
+    ) -> AccumulatorState[Any]:
         """Return the accumulator that ``to_record`` described."""
 
 
@@ -182,18 +181,20 @@ class Basic(EvenlyDivisible):
 
     needs_measure = True
 
-    def supports(self, measure: CompositionMeasure) -> bool:
+    def supports(self, measure: CompositionMeasure[Any]) -> bool:
         """Return True: every measure has a sum."""
         return True
 
-    def start(self, measure: CompositionMeasure | None = None) -> AccumulatorState:
+    def start(self, measure: CompositionMeasure[Any] | None = None) -> AccumulatorState[Any]:
         """Return the empty sum of the measure, without which it is not known what is added up."""
-        empty: AccumulatorState = _checked(measure).total()
+        empty: AccumulatorState[Any] = _checked(measure).total()
         return empty
 
-    def from_record(self, measure: CompositionMeasure | None, record: Json) -> AccumulatorState:
+    def from_record(
+        self, measure: CompositionMeasure[Any] | None, record: Json
+    ) -> AccumulatorState[Any]:
         """Return the sum that ``to_record`` described."""
-        total: AccumulatorState = _checked(measure).total.from_record(record)
+        total: AccumulatorState[Any] = _checked(measure).total.from_record(record)
         return total
 
     def parts(self) -> tuple[PlainSum, ...]:
@@ -204,7 +205,7 @@ class Basic(EvenlyDivisible):
         return "basic()"
 
 
-def _checked(measure: CompositionMeasure | None) -> CompositionMeasure:
+def _checked(measure: CompositionMeasure[Any] | None) -> CompositionMeasure[Any]:
     if not isinstance(measure, CompositionMeasure):
         raise InvalidTypeError(
             f"measure must be a composition measure, found {shown(measure)}, because each measure "
@@ -220,7 +221,7 @@ def _checked(measure: CompositionMeasure | None) -> CompositionMeasure:
 # :class:`.NumberMeasure` if its distance is one number and losses add up, and register the class:
 # ``oc.extend.register``.
 
-M = TypeVar("M", bound="Convertible")
+M = TypeVar("M", bound="Convertible[Any]")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -242,7 +243,7 @@ class Composability(Enum):
     SEQUENTIAL = "sequential"
 
 
-class Convertible(ABC):
+class Convertible(ABC, Generic[D]):
     """A measure from or to which distances are converted.
 
     :cvar kind: its name without parameters; in a ledger it is kept for ever
@@ -271,7 +272,7 @@ class Convertible(ABC):
         """Make OpenDP's measure object. Measures are compared as objects, never by name."""
 
     @abstractmethod
-    def validate(self, name: str, value: Argument) -> Loss:
+    def validate(self, name: str, value: Argument) -> D:
         """Return ``value`` as a distance, or raise naming ``name``."""
 
     @classmethod
@@ -290,7 +291,7 @@ class Convertible(ABC):
         return singleton(cls) if tag == cls.kind else None
 
 
-class CompositionMeasure(Convertible):
+class CompositionMeasure(Convertible[D]):
     """A privacy measure under which losses are composed.
 
     What is abstract here, and the attributes without a value, must be given. Everything else has a
@@ -325,7 +326,7 @@ class CompositionMeasure(Convertible):
 
     __slots__ = ()
     tag: ClassVar[str] = ""
-    zero: ClassVar[Loss]
+    zero: ClassVar[Any]
     total: ClassVar[Any]
     reason: ClassVar[str]
     distance_form: ClassVar[str]
@@ -344,14 +345,14 @@ class CompositionMeasure(Convertible):
         """Why some children exclude all others; None if all children are concurrent."""
         return None if self.composability is Composability.CONCURRENT else self.reason
 
-    def excludes(self, loss: Callable[[], Loss]) -> bool:
+    def excludes(self, loss: Callable[[], D]) -> bool:
         """Whether a child excludes all others, where that is not known of any child.
 
         :param loss: returns its loss
         """
         return True
 
-    def needs_bound(self, loss: Loss) -> bool:
+    def needs_bound(self, loss: D) -> bool:
         """Whether its theorem assumes finite communication of mechanisms with this loss."""
         return self.assumes_finite and bool(loss != self.zero)
 
@@ -360,18 +361,18 @@ class CompositionMeasure(Convertible):
         return {}
 
     @classmethod
-    def of_parameters(cls, **given: float) -> CompositionMeasure:
+    def of_parameters(cls, **given: float) -> CompositionMeasure[Any]:
         """Inverse of :meth:`parameters`."""
         return singleton(cls, *given.values())
 
     # --- distances -------------------------------------------------------------------------------
 
     @abstractmethod
-    def validate_budget(self, name: str, value: Argument) -> Loss:
+    def validate_budget(self, name: str, value: Argument) -> D:
         """As ``validate``, for a bound that a filter can enforce."""
 
     @abstractmethod
-    def at_most(self, left: Loss, right: Loss) -> bool:
+    def at_most(self, left: D, right: D) -> bool:
         """Whether a distance is at most another, in the partial order of distances."""
 
     def check(self, loss: Loss, d_out: Loss) -> bool:
@@ -379,12 +380,10 @@ class CompositionMeasure(Convertible):
         return self.at_most(self.validate("d_mid", loss), self.validate("d_out", d_out))
 
     @abstractmethod
-    def split(self, d_out: Loss, weights: list[Fraction]) -> list[Loss]:
+    def split(self, d_out: D, weights: list[Fraction]) -> list[D]:
         """Return shares in proportion to the weights, which compose to at most ``d_out``."""
 
-    def search_family(
-        self, d_out: Loss, delta: float
-    ) -> tuple[float, Callable[[float, Fraction], Loss]]:
+    def search_family(self, d_out: D, delta: float) -> tuple[float, Callable[[float, Fraction], D]]:
         """Return distances of which any two can be compared, for the search for equal shares.
 
         :param d_out: a bound near which the search starts
@@ -408,14 +407,14 @@ class CompositionMeasure(Convertible):
         return self.sum()
 
     @abstractmethod
-    def join(self, losses: list[list[Loss]], parts: Sequence[int]) -> Loss:
+    def join(self, losses: list[list[D]], parts: Sequence[int]) -> D:
         """Return the loss of a parallel composition.
 
         :param losses: ``losses[j - 1]`` are those of the distinct parts at distance j
         :param parts: how many parts lose each of these
         """
 
-    def group_loss(self, loss: Loss, size: int) -> Loss:
+    def group_loss(self, loss: D, size: int) -> D:
         """Return the loss between datasets that are ``size`` steps apart.
 
         :param loss: of each step
@@ -424,7 +423,7 @@ class CompositionMeasure(Convertible):
             return loss
         raise self._no_group(size)
 
-    def member_loss(self, d_out: Loss, size: int) -> Loss:
+    def member_loss(self, d_out: D, size: int) -> D:
         """Return a loss of each of ``size`` steps, so that their group loses at most ``d_out``."""
         if size == 1:
             return d_out
@@ -437,11 +436,11 @@ class CompositionMeasure(Convertible):
             "added and removed records, or another measure"
         )
 
-    def optimal(self, shares: tuple[Loss, ...], delta: Loss) -> Loss:
+    def optimal(self, shares: tuple[D, ...], delta: float) -> D:
         """Return the optimal composition of losses fixed up front, at a δ."""
         raise InvalidTypeError(f"delta is for (epsilon, delta)-DP; output_measure is {self.name}")
 
-    def in_any_order(self, shares: tuple[Loss, ...]) -> Loss:
+    def in_any_order(self, shares: tuple[D, ...]) -> Any:
         """Return the rule and the accumulator of a plan whose shares may be used in any order."""
         raise UnsupportedMeasureError(
             f"order ('any') is for f-DP, but output_measure is {self.name}; leave order "
@@ -455,7 +454,7 @@ class CompositionMeasure(Convertible):
         """What a shift of the noise costs, if that is a power of the shift."""
         return None
 
-    def gaussian_scale(self, sensitivity: float, loss: Loss) -> float | None:
+    def gaussian_scale(self, sensitivity: float, loss: D) -> float | None:
         """Return about the scale at which Gaussian noise loses ``loss``; None if none is known."""
         return None
 
@@ -464,18 +463,19 @@ class CompositionMeasure(Convertible):
         """Whether parameters of mechanisms can be searched for, to fit a bound under it."""
         return self.one_number
 
-    def planned_under(self, d_out: Loss) -> tuple[CompositionMeasure, Loss, float | None]:
+    def planned_under(self, d_out: D) -> tuple[CompositionMeasure[Any], Any, float | None]:
         """Return the measure and bound to plan mechanisms under, and the δ of the cast back."""
         return self, d_out, None
 
     # --- names, events, pictures -----------------------------------------------------------------
 
     @classmethod
-    def loss_of(cls, **given: Loss) -> tuple[native.Measure, Loss]:
+    def loss_of(cls, **given: Any) -> tuple[native.Measure, D]:
         """Return OpenDP's measure and the distance that the ``keywords`` say."""
-        return native.of_keywords(**given)  # as OpenDP has it
+        measure, loss = native.of_keywords(**given)  # as OpenDP has it
+        return measure, loss
 
-    def event(self, dp_event: ModuleType, d_mid: Loss) -> DpEvent:
+    def event(self, dp_event: ModuleType, d_mid: D) -> Any:
         """Return the event of dp-accounting for the worst mechanism with this loss.
 
         :param dp_event: the module of that name
@@ -494,7 +494,7 @@ class CompositionMeasure(Convertible):
         """Return the number that a plot draws for a loss, or raise naming the argument ``of``."""
 
     @classmethod
-    def symbol(cls, loss: Loss, order: float | None) -> str:
+    def symbol(cls, loss: Loss | None, order: float | None) -> str:
         """Return what :meth:`height` is called on an axis."""
         return "loss" if order is None else f"loss at order {order:g}"
 
@@ -510,7 +510,7 @@ def _made(cls: type[Any], *parameters: float) -> Any:
     return cls(*parameters)
 
 
-class Parametrised(Convertible):
+class Parametrised(Convertible[D]):
     """A measure with one parameter, which is in its name.
 
     :cvar parameter: its name

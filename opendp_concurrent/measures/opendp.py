@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from typing import Any
 
 from opendp import measures as _measures
 from opendp.context import loss_of
@@ -16,7 +17,7 @@ from opendp.measures import (
 from opendp.mod import Measure, OpenDPException
 
 from .._opendp import KEEPS_DESCRIPTORS, uninterruptible
-from ..errors import Argument, Loss
+from ..errors import Argument
 from ..numerics import from_units_up, to_units
 
 _DESCRIBED: dict[str, Argument] = {}  # descriptors by identifier, for OpenDP that keeps none
@@ -50,9 +51,9 @@ def is_measure(value: Argument) -> bool:
     return isinstance(value, Measure) and bool(value)
 
 
-def of_keywords(**given: Loss) -> tuple[Measure, Loss]:
+def of_keywords(**given: Any) -> tuple[Measure, Any]:
     """Return the measure and the distance that OpenDP reads from keywords."""
-    pair: tuple[Measure, Loss] = loss_of(**given)
+    pair: tuple[Measure, Any] = loss_of(**given)
     return pair
 
 

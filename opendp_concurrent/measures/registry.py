@@ -7,7 +7,7 @@ line to the table; one of another package is added by :func:`register`.
 
 from functools import lru_cache
 from inspect import isabstract
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .. import errors
 from .approximate import ApproximateMaxDivergence, SmoothedMaxDivergence
@@ -20,10 +20,10 @@ from .tradeoffs import TradeoffDivergence
 from .truncated import TruncatedConcentratedDivergence
 from .zero_concentrated import ApproximateZeroConcentratedDivergence, ZeroConcentratedDivergence
 
-C = TypeVar("C", bound=type[CompositionMeasure])
+C = TypeVar("C", bound=type[CompositionMeasure[Any]])
 _NEEDED = ("kind", "zero", "total", "reason", "distance_form")
 
-_KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are found at once
+_KNOWN: dict[str, type[CompositionMeasure[Any]]] = {  # those with a descriptor are found at once
     one.kind: one
     for one in (
         TradeoffDivergence,
@@ -40,7 +40,7 @@ _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are f
 }
 
 
-def registered() -> tuple[type[CompositionMeasure], ...]:
+def registered() -> tuple[type[CompositionMeasure[Any]], ...]:
     """Return the classes of all measures, also those of other packages."""
     return tuple(_KNOWN.values())
 
@@ -73,14 +73,14 @@ def register(measure: C) -> C:
     return measure
 
 
-def _search(output_measure: errors.Argument) -> CompositionMeasure | None:
+def _search(output_measure: errors.Argument) -> CompositionMeasure[Any] | None:
     return next(filter(None, (one.find(output_measure) for one in _KNOWN.values())), None)
 
 
 _kept = lru_cache(maxsize=16)(_search)  # OpenDP compares measures of its own by all that they are
 
 
-def composition_measure(output_measure: errors.Argument) -> CompositionMeasure:
+def composition_measure(output_measure: errors.Argument) -> CompositionMeasure[Any]:
     """Return the measure object, with everything that is known about OpenDP's.
 
     :param output_measure: OpenDP's
@@ -106,30 +106,30 @@ def composition_measure(output_measure: errors.Argument) -> CompositionMeasure:
     )
 
 
-def convertible_measure(measure: errors.Argument) -> Convertible:
+def convertible_measure(measure: errors.Argument) -> Convertible[Any]:
     """Return the measure object, also for privacy profiles, which are not composed.
 
     :raises UnsupportedMeasureError: with the list of those that are composed
     """
-    profile: Convertible | None = None
+    profile: Convertible[Any] | None = None
     if is_measure(measure):
         profile = SmoothedMaxDivergence.find(measure)
     return composition_measure(measure) if profile is None else profile
 
 
-def convertible_kinds() -> dict[str, type[Convertible]]:
+def convertible_kinds() -> dict[str, type[Convertible[Any]]]:
     """Return the classes of all measures by kind, privacy profiles too."""
     return {**_KNOWN, SmoothedMaxDivergence.kind: SmoothedMaxDivergence}
 
 
-def by_tag(tag: str) -> CompositionMeasure | None:
+def by_tag(tag: str) -> CompositionMeasure[Any] | None:
     """Return the measure that a ledger recorded by name; None if none is registered."""
     return next(filter(None, (one.from_tag(tag) for one in _KNOWN.values())), None)
 
 
 # The number that is drawn for a privacy loss; the measure chooses it.
 
-Under = CompositionMeasure | type[CompositionMeasure] | None
+Under = CompositionMeasure[Any] | type[CompositionMeasure[Any]] | None
 
 
 def height(
@@ -149,13 +149,13 @@ def height(
     return measure.height(loss, order, of)
 
 
-def name(loss: errors.Loss, order: float | None = None, *, under: Under = None) -> str:
+def name(loss: errors.Loss | None, order: float | None = None, *, under: Under = None) -> str:
     """Return the name of the number that :func:`height` returns for a loss."""
     measure = under or _measure_of(loss)
     return "loss" if measure is None else measure.symbol(loss, order)
 
 
-def _measure_of(loss: errors.Loss) -> type[CompositionMeasure] | None:
+def _measure_of(loss: errors.Loss | None) -> type[CompositionMeasure[Any]] | None:
     """Return a measure under which the value would be a loss; those of this package come first."""
     for one in registered():
         try:

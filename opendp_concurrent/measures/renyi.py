@@ -44,6 +44,8 @@ from .shapes import NumberMeasure, PairMeasure, join_curves
 from .sums import ScalarSum
 from .zero_concentrated import left_of, mixed
 
+Curve = Callable[[float], float]
+
 
 @checks.tagged("curve", "orders", "values")
 @dataclass(frozen=True, slots=True)
@@ -64,19 +66,17 @@ class GridCurve:
         above = [v for order, v in zip(self.orders, self.values, strict=True) if order >= alpha]
         return min(above, default=inf)
 
-    def __le__(self, other: object) -> bool:
+    def __le__(self, other: GridCurve) -> bool:
         if not isinstance(other, GridCurve) or other.orders != self.orders:
             return NotImplemented
         return all(a <= b for a, b in zip(self.values, other.values, strict=True))
 
-    def __lt__(self, other: object) -> bool:
+    def __lt__(self, other: GridCurve) -> bool:
         below = self.__le__(other)
         return below if below is NotImplemented else below and self != other
 
 
-def grid_curve(
-    orders: tuple[float, ...], curve: Callable[[float], Loss], name: str = "d_mid"
-) -> GridCurve:
+def grid_curve(orders: tuple[float, ...], curve: Curve, name: str = "d_mid") -> GridCurve:
     """Evaluate ``curve`` at each order; raise if a value is not a privacy loss."""
     if type(curve) is GridCurve and curve.orders == orders:
         curve = dict(zip(orders, curve.values, strict=True)).__getitem__  # immutable
@@ -101,11 +101,11 @@ class OrdersSum:
         """The summed curve, each value rounded up once."""
         return GridCurve(self.orders, tuple(one.loss for one in self.sums))
 
-    def read(self, d_mid: Loss) -> GridCurve:
+    def read(self, d_mid: Curve) -> GridCurve:
         """Return the curve ``d_mid`` at the orders of the grid."""
         return grid_curve(self.orders, d_mid)
 
-    def after(self, d_mid: Loss, count: int = 1) -> OrdersSum:
+    def after(self, d_mid: Curve, count: int = 1) -> OrdersSum:
         """Add ``count`` times the curve ``d_mid`` at each order."""
         values = self.read(d_mid).values
         sums = (one.after(value, count) for one, value in zip(self.sums, values, strict=True))
@@ -116,7 +116,7 @@ class OrdersSum:
         pairs = zip(self.sums, d_out.values, strict=True)
         return all(one.within(value) for one, value in pairs)
 
-    def remaining(self, d_out: Callable[[float], float]) -> GridCurve:
+    def remaining(self, d_out: Curve) -> GridCurve:
         """Return the largest curve on the grid that can still be spent."""
         budget = grid_curve(self.orders, d_out, "d_out").values
         pairs = zip(self.sums, budget, strict=True)
@@ -134,16 +134,16 @@ class OnOrders(EvenlyDivisible):
 
     orders: tuple[float, ...]
 
-    def supports(self, measure: CompositionMeasure) -> bool:
+    def supports(self, measure: CompositionMeasure[Any]) -> bool:
         """Return whether the measure's distances are curves."""
         return bool(measure.needs_orders)
 
-    def start(self, measure: CompositionMeasure | None = None) -> OrdersSum:
+    def start(self, measure: CompositionMeasure[Any] | None = None) -> OrdersSum:
         """Return zero at each order."""
         return OrdersSum(self.orders, (ScalarSum(),) * len(self.orders))
 
     def from_record(
-        self, measure: CompositionMeasure | None, record: list[str | None]
+        self, measure: CompositionMeasure[Any] | None, record: list[str | None]
     ) -> OrdersSum:
         """Inverse of :meth:`OrdersSum.to_record`."""
         return OrdersSum(self.orders, tuple(ScalarSum.from_record(one) for one in record))
@@ -165,9 +165,6 @@ class OnOrders(EvenlyDivisible):
 # Launches are stored as runs of equal curves, newest first, so that a launch costs O(1) time. The
 # loss evaluates each distinct curve once.
 
-Curve = Callable[[float], Loss]
-
-
 READ = (
     1.0625,
     1.125,
@@ -181,7 +178,7 @@ READ = (
 )
 
 
-def read(curve: Loss) -> Loss:
+def read(curve: Curve) -> Curve:
     """Return an immutable curve that is at least as large as ``curve``.
 
     :raises InvalidTypeError, InvalidValueError: if a value is not a privacy loss
@@ -213,7 +210,7 @@ class SummedCurve:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CurveSum(AccumulatorState):
+class CurveSum(AccumulatorState[Curve]):
     """The runs so far: the newest curve, its number of launches, and the earlier runs."""
 
     curve: Curve | None = None
@@ -226,7 +223,7 @@ class CurveSum(AccumulatorState):
         """Return the summed curve. Amortised cost: the runs since the last call."""
         return SummedCurve(self._counts())
 
-    def after(self, d_mid: Loss, count: int = 1) -> CurveSum:
+    def after(self, d_mid: Curve, count: int = 1) -> CurveSum:
         """Add ``count`` times the curve ``d_mid``."""
         if not callable(d_mid):
             raise InvalidTypeError(
@@ -237,11 +234,11 @@ class CurveSum(AccumulatorState):
             return CurveSum(curve, self.count + count, self.before)
         return CurveSum(curve, count, self)
 
-    def within(self, d_out: Loss) -> bool:
+    def within(self, d_out: Curve) -> bool:
         """Refuse: two functions cannot be compared."""
         raise InvalidTypeError("Rényi curves can be compared on a grid of orders only")
 
-    def remaining(self, d_out: Loss) -> Loss:
+    def remaining(self, d_out: Curve) -> Curve:
         """Refuse: a budget for curves needs a grid of orders."""
         raise InvalidTypeError("what remains of a Rényi curve is defined on a grid of orders only")
 
@@ -282,7 +279,7 @@ class RenyiCurve:
 
     __slots__ = ("_curve", "_name", "_values", "known")
 
-    def __init__(self, name: str, curve: Callable[[float], Any]) -> None:
+    def __init__(self, name: str, curve: Curve) -> None:
         self.known = known(curve)
         self._name, self._curve = name, self.known or curve
         self._values: dict[float, float] = {}
@@ -323,7 +320,7 @@ def validate_curve(name: str, value: Argument) -> RenyiCurve:
 class _Share:
     """A share of a curve, rounded down at each order."""
 
-    def __init__(self, curve: Callable[[float], Any], share: Fraction) -> None:
+    def __init__(self, curve: Curve, share: Fraction) -> None:
         self._curve, self._share = curve, share
 
     def __call__(self, alpha: float) -> float:
@@ -335,18 +332,18 @@ def zero_curve(alpha: float) -> float:
     return 0.0
 
 
-def _epsilon(curve: Callable[[float], float], ends: Ends) -> tuple[float, float]:
+def _epsilon(curve: Curve, ends: Ends) -> tuple[float, float]:
     found = min(renyi_to_epsilon(a, curve(a), ends.at_delta) for a in ends.at_orders)
     return found, ends.at_delta
 
 
-def curve_to_delta(curve: Callable[[float], float], ends: Ends) -> Callable[[float], float]:
+def curve_to_delta(curve: Curve, ends: Ends) -> Curve:
     """Return δ as a function of ε, the least at any of the orders."""
     return lambda epsilon: min(renyi_to_delta(a, curve(a), epsilon) for a in ends.at_orders)
 
 
 @dataclass(frozen=True, slots=True)
-class RenyiDivergence(CompositionMeasure):
+class RenyiDivergence(CompositionMeasure[Curve]):
     """Rényi DP: curves add up at each order."""
 
     kind = native.RENYI
@@ -391,12 +388,12 @@ class RenyiDivergence(CompositionMeasure):
         """Curves are compared as they are, on a common grid."""
         return self.at_most(loss, d_out)
 
-    def split(self, d_out: Callable[[float], Any], weights: list[Fraction]) -> list[Any]:
+    def split(self, d_out: Curve, weights: list[Fraction]) -> list[Curve]:
         """Shares of a curve, at every order."""
         whole = sum(weights)
         return [_Share(d_out, weight / whole) for weight in weights]
 
-    def join(self, losses: list[list[Callable[[float], float]]], parts: Sequence[int]) -> Loss:
+    def join(self, losses: list[list[Curve]], parts: Sequence[int]) -> Curve:
         """The largest sum at each order."""
         return join_curves(losses, parts)
 
@@ -407,15 +404,15 @@ class RenyiDivergence(CompositionMeasure):
     @classmethod
     def height(cls, loss: Loss, order: float | None, of: str) -> float:
         """The value at ``order``, or at the least order of its grid."""
-        checks.function(**{of: loss})
-        if order is None and isinstance(loss, GridCurve):
-            return loss.values[0]
+        curve = checks.function(**{of: loss})
+        if order is None and isinstance(curve, GridCurve):
+            return curve.values[0]
         if order is None:
             raise InvalidTypeError("order must be given for Rényi curves that have no grid")
-        return float(loss(order))
+        return float(curve(order))
 
     @classmethod
-    def symbol(cls, loss: Loss, order: float | None) -> str:
+    def symbol(cls, loss: Loss | None, order: float | None) -> str:
         if order is None and isinstance(loss, GridCurve):
             order = loss.orders[0]
         return "loss" if order is None else f"loss at order {order:g}"
@@ -462,7 +459,7 @@ def _lower(ends: Ends) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedRenyiDivergence(Parametrised, NumberMeasure):
+class FixedRenyiDivergence(Parametrised[float], NumberMeasure):
     """Rényi DP of the order ``alpha``."""
 
     alpha: float
@@ -502,7 +499,7 @@ class FixedRenyiDivergence(Parametrised, NumberMeasure):
         return native.NoiseLoss(2, Fraction(self.alpha) / 2)
 
     @classmethod
-    def loss_of(cls, **given: Loss) -> tuple[native.Measure, Loss]:
+    def loss_of(cls, **given: Any) -> tuple[native.Measure, float]:
         return fixed_renyi_divergence(given["alpha"]), given["epsilon"]
 
 
@@ -544,7 +541,7 @@ def _to_approximate(loss: tuple[float, float], ends: Ends) -> tuple[float, float
 
 
 @dataclass(frozen=True, slots=True)
-class ApproximateRenyiDivergence(Parametrised, PairMeasure):
+class ApproximateRenyiDivergence(Parametrised[tuple[float, float]], PairMeasure):
     """Approximate Rényi DP of the order ``alpha``."""
 
     alpha: float
@@ -595,5 +592,5 @@ class ApproximateRenyiDivergence(Parametrised, PairMeasure):
         return loss()[1] != 0.0
 
     @classmethod
-    def loss_of(cls, **given: Loss) -> tuple[native.Measure, Loss]:
+    def loss_of(cls, **given: Any) -> tuple[native.Measure, tuple[float, float]]:
         return approximate_renyi_divergence(given["alpha"]), (given["epsilon"], given["delta"])

@@ -99,7 +99,7 @@ def join_curves(
 # Measures whose distance is one number or a pair of numbers, and whose losses add up.
 
 
-class NumberMeasure(CompositionMeasure):
+class NumberMeasure(CompositionMeasure[float]):
     """A measure whose distance is one number in [0, inf], and whose losses add up.
 
     A class below it says ``kind``, ``reason``, ``distance_form`` and ``opendp``. The author has a
@@ -134,38 +134,38 @@ class NumberMeasure(CompositionMeasure):
     def at_most(self, left: float, right: float) -> bool:
         return left <= right
 
-    def split(self, d_out: float, weights: list[Fraction]) -> list[errors.Loss]:
+    def split(self, d_out: float, weights: list[Fraction]) -> list[float]:
         """Shares that add up to at most ``d_out``."""
         return list(numerics.split(d_out, weights))
 
     def search_family(
         self, d_out: float, delta: float
-    ) -> tuple[float, Callable[[float, Fraction], errors.Loss]]:
+    ) -> tuple[float, Callable[[float, Fraction], float]]:
         """All distances."""
         return d_out, _part
 
     def join(self, losses: list[list[float]], parts: Sequence[int]) -> float:
         return join_numbers(losses, parts, self.total())
 
-    def group_loss(self, loss: float, size: int) -> errors.Loss:
+    def group_loss(self, loss: float, size: int) -> float:
         """The loss times the size to ``group_power``."""
         if self.group_power is None:
             return super().group_loss(loss, size)
         return times_up(loss, size**self.group_power)
 
-    def member_loss(self, d_out: float, size: int) -> errors.Loss:
+    def member_loss(self, d_out: float, size: int) -> float:
         """The same, backwards."""
         if self.group_power is None:
             return super().member_loss(d_out, size)
         return divided_down(d_out, size**self.group_power)
 
-    def event(self, dp_event: ModuleType, d_mid: errors.Loss) -> errors.DpEvent:
+    def event(self, dp_event: ModuleType, d_mid: float) -> Any:
         """The event of an infinite loss; that of a finite one is ``finite_event``."""
         if d_mid == float("inf"):
             return dp_event.NonPrivateDpEvent()
         return dp_event.NoOpDpEvent() if d_mid == 0.0 else self.finite_event(dp_event, d_mid)
 
-    def finite_event(self, dp_event: ModuleType, d_mid: float) -> errors.DpEvent:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> Any:
         """The event of a loss above 0."""
         return dp_event.UnsupportedDpEvent()
 
@@ -178,7 +178,7 @@ class NumberMeasure(CompositionMeasure):
         return checks.non_negative(**{of: loss})
 
 
-class PairMeasure(CompositionMeasure):
+class PairMeasure(CompositionMeasure[tuple[float, float]]):
     """A measure whose distance is a loss and a probability of failure, each of which adds up."""
 
     __slots__ = ()
@@ -209,13 +209,15 @@ class PairMeasure(CompositionMeasure):
         """The product order; pairs may be incomparable."""
         return left[0] <= right[0] and left[1] <= right[1]
 
-    def split(self, d_out: tuple[float, float], weights: list[Fraction]) -> list[errors.Loss]:
+    def split(
+        self, d_out: tuple[float, float], weights: list[Fraction]
+    ) -> list[tuple[float, float]]:
         """Shares that add up to at most ``d_out``, component by component."""
         return list(zip(*(numerics.split(part, weights) for part in d_out), strict=True))
 
     def search_family(
         self, d_out: tuple[float, float], delta: float
-    ) -> tuple[float, Callable[[float, Fraction], errors.Loss]]:
+    ) -> tuple[float, Callable[[float, Fraction], tuple[float, float]]]:
         """The distances that have this ``delta``."""
         return d_out[0], lambda top, part: (_part(top, part), delta)
 
@@ -236,7 +238,7 @@ class PairMeasure(CompositionMeasure):
         return first
 
     @classmethod
-    def symbol(cls, loss: errors.Loss, order: float | None) -> str:
+    def symbol(cls, loss: errors.Loss | None, order: float | None) -> str:
         return "ε"
 
 

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .. import _checks as checks
-from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError, Json, Loss
+from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError, Json
 from ..fdp import TradeoffFunction, check_function, optimal_composition
 from .measure import AccumulatorState, CompositionMeasure, EvenlyDivisible, times
 
@@ -54,7 +54,7 @@ class Slots:
         slots = tuple(sorted(shares, key=lambda share: share.affinity_cost))
         return cls(slots, slots)
 
-    def read(self, d_mid: Loss) -> Loss:
+    def read(self, d_mid: TradeoffFunction) -> TradeoffFunction:
         """Return ``d_mid``."""
         return check_function(d_mid=d_mid)
 
@@ -69,7 +69,7 @@ class Slots:
             return Slots(self.slots, tuple(left))
         return None
 
-    def after(self, d_mid: Loss, count: int = 1) -> Slots:
+    def after(self, d_mid: TradeoffFunction, count: int = 1) -> Slots:
         """Take slots ``count`` times. A launch that no slots cover leaves no slots."""
         slots, function = self, check_function(d_mid=d_mid)
         for _ in range(times(count)):
@@ -80,7 +80,7 @@ class Slots:
         """Return whether the loss is at most ``d_out``."""
         return self.loss <= d_out
 
-    def remaining(self, d_out: Loss = None) -> tuple[TradeoffFunction, ...]:
+    def remaining(self, d_out: TradeoffFunction | None = None) -> tuple[TradeoffFunction, ...]:
         """Return the unused slots."""
         return self.left
 
@@ -156,7 +156,7 @@ class AnyOrder:
 
     kind: ClassVar[str] = "compositor"
 
-    def admits(self, accumulator: Slots, d_mid: Loss) -> Slots | BudgetExceededError:
+    def admits(self, accumulator: Slots, d_mid: TradeoffFunction) -> Slots | BudgetExceededError:
         """Admit when unused slots cover ``d_mid``."""
         function = accumulator.read(d_mid)
         rest = accumulator.taking(function)
@@ -182,12 +182,12 @@ class AnyOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class TradeoffProduct(AccumulatorState):
+class TradeoffProduct(AccumulatorState[TradeoffFunction]):
     """The product of the functions so far."""
 
     loss: TradeoffFunction
 
-    def after(self, d_mid: Loss, count: int = 1) -> TradeoffProduct:
+    def after(self, d_mid: TradeoffFunction, count: int = 1) -> TradeoffProduct:
         """Compose with ``count`` times ``d_mid``."""
         return TradeoffProduct(self.loss.compose(check_function(d_mid=d_mid).power(times(count))))
 
@@ -195,7 +195,7 @@ class TradeoffProduct(AccumulatorState):
         """Return whether the product is certified to be at most ``d_out``."""
         return self.loss <= d_out
 
-    def remaining(self, d_out: Loss) -> Loss:
+    def remaining(self, d_out: TradeoffFunction) -> Any:
         """Return None: the remainder is in general not a trade-off function."""
 
     def to_record(self) -> Json:
@@ -206,15 +206,15 @@ class TradeoffProduct(AccumulatorState):
 class Products(EvenlyDivisible):
     """The accumulator of a compositor under f-DP."""
 
-    def supports(self, measure: CompositionMeasure) -> bool:
+    def supports(self, measure: CompositionMeasure[Any]) -> bool:
         """Return False: no measure with adaptively chosen losses is supported."""
         return False
 
-    def start(self, measure: CompositionMeasure | None = None) -> TradeoffProduct:
+    def start(self, measure: CompositionMeasure[Any] | None = None) -> TradeoffProduct:
         """Return the identity."""
         return TradeoffProduct(TradeoffFunction.identity())
 
-    def from_record(self, measure: CompositionMeasure | None, record: Json) -> TradeoffProduct:
+    def from_record(self, measure: CompositionMeasure[Any] | None, record: Json) -> TradeoffProduct:
         """Refuse: a compositor records its shares."""
         raise InvalidTypeError("a product of trade-off functions has no record of its own")
 

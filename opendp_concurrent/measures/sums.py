@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isinf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 from .. import _checks as checks
-from ..errors import InvalidValueError, Json, Loss
+from ..errors import D, InvalidValueError, Json
 from ..numerics import SMALLEST, from_units_down, from_units_up, sqrt_down, sqrt_up, to_units
 from .measure import AccumulatorState, times
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Generic[D]):
     """A plan, the number of consumed shares, and the sum of these shares."""
 
-    d_mids: tuple[Loss, ...]
+    d_mids: tuple[D, ...]
     consumed: int
-    total: AccumulatorState
+    total: AccumulatorState[D]
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> D:
         """Loss of the consumed shares."""
         return self.total.loss
 
@@ -37,11 +37,11 @@ class Planned:
         """Return whether every share is consumed."""
         return self.consumed == len(self.d_mids)
 
-    def read(self, d_mid: Loss) -> Loss:
+    def read(self, d_mid: D) -> D:
         """Return ``d_mid`` in the form in which the total adds it."""
         return self.total.read(d_mid)
 
-    def after(self, d_mid: Loss, count: int = 1) -> Planned:
+    def after(self, d_mid: D, count: int = 1) -> Planned[D]:
         """Consume the next ``count`` shares. The rule has compared ``d_mid`` with them before."""
         upto = self.consumed + times(count)
         if upto > len(self.d_mids):
@@ -51,11 +51,11 @@ class Planned:
             total = total.after(share)
         return Planned(self.d_mids, upto, total)
 
-    def within(self, d_out: Loss) -> bool:
+    def within(self, d_out: D) -> bool:
         """Return whether the consumed shares are within ``d_out``."""
         return self.total.within(d_out)
 
-    def remaining(self, d_out: Loss = None) -> tuple[Loss, ...]:
+    def remaining(self, d_out: D | None = None) -> tuple[D, ...]:
         """Return the remaining shares, the next one first."""
         return self.d_mids[self.consumed :]
 
@@ -73,7 +73,7 @@ _units = lru_cache(maxsize=4096)(to_units)  # of losses and bounds, few of which
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarSum(AccumulatorState):
+class ScalarSum(AccumulatorState[float]):
     """Exact sum of nonnegative doubles; ``units`` is None when it is infinite.
 
     :cvar in_units: the units of a double, exactly
@@ -92,7 +92,7 @@ class ScalarSum(AccumulatorState):
         """Return the least double that is at least the exact sum."""
         return inf if self.units is None else float(self.up(self.units))
 
-    def after(self, d_mid: Loss, count: int = 1) -> ScalarSum:
+    def after(self, d_mid: float, count: int = 1) -> ScalarSum:
         """Add ``count`` times ``d_mid``."""
         if type(count) is not int or count < 1:
             count = checks.count(count=count)  # raises: a charge is never refunded
@@ -119,7 +119,7 @@ class ScalarSum(AccumulatorState):
             return 0.0
         return float(self.down(max(0, self.in_units(d_out) - self.units)))
 
-    def amounts(self, d_mid: Loss) -> tuple[int | None]:
+    def amounts(self, d_mid: float) -> tuple[int | None]:
         """Return the units of a launch."""
         return (type(self)().after(d_mid).units,)
 
@@ -149,7 +149,7 @@ class ScalarSum(AccumulatorState):
 
 
 @dataclass(frozen=True, slots=True)
-class PairSum(AccumulatorState):
+class PairSum(AccumulatorState[tuple[float, float]]):
     """Exact sums of the first and of the second components, each as in :class:`ScalarSum`."""
 
     first: int | None = 0
@@ -160,7 +160,7 @@ class PairSum(AccumulatorState):
         """Return both sums, each rounded up once."""
         return ScalarSum(self.first).loss, ScalarSum(self.second).loss
 
-    def after(self, d_mid: Loss, count: int = 1) -> PairSum:
+    def after(self, d_mid: tuple[float, float], count: int = 1) -> PairSum:
         """Add ``count`` times ``d_mid``, component by component."""
         if type(d_mid) is not tuple or len(d_mid) != 2:
             d_mid = checks.pair(d_mid=d_mid)
@@ -185,7 +185,7 @@ class PairSum(AccumulatorState):
         one, other = d_out
         return ScalarSum(self.first).remaining(one), ScalarSum(self.second).remaining(other)
 
-    def amounts(self, d_mid: Loss) -> tuple[int | None, int | None]:
+    def amounts(self, d_mid: tuple[float, float]) -> tuple[int | None, int | None]:
         """Return the units of both components of a launch's loss."""
         total = PairSum().after(d_mid)
         return total.first, total.second

@@ -193,7 +193,7 @@ def _delta(function: fdp.TradeoffFunction, epsilon: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class TradeoffDivergence(CompositionMeasure):
+class TradeoffDivergence(CompositionMeasure[fdp.TradeoffFunction]):
     """f-DP: losses that are fixed up front multiply, others need an accumulator of their own."""
 
     kind = native.TRADEOFF
@@ -257,7 +257,9 @@ class TradeoffDivergence(CompositionMeasure):
             raise self._no_group(size)
         return fdp.TradeoffFunction.gaussian(divided_down(d_out.mu_down, size))
 
-    def split(self, d_out: fdp.TradeoffFunction, weights: list[Fraction]) -> list[Any]:
+    def split(
+        self, d_out: fdp.TradeoffFunction, weights: list[Fraction]
+    ) -> list[fdp.TradeoffFunction]:
         """Shares of a power of one function, or of a Gaussian."""
         return _split(d_out, weights)
 
@@ -279,7 +281,7 @@ class TradeoffDivergence(CompositionMeasure):
         """Refuse, as ``sum`` does."""
         return self.sum()
 
-    def in_any_order(self, shares: tuple[Any, ...]) -> tuple[AnyOrder, Slots]:
+    def in_any_order(self, shares: tuple[fdp.TradeoffFunction, ...]) -> tuple[AnyOrder, Slots]:
         return AnyOrder(), Slots.of(shares)
 
     def join(
@@ -289,7 +291,7 @@ class TradeoffDivergence(CompositionMeasure):
         return join_tradeoffs(losses, parts)
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[native.Measure, Any]:
+    def loss_of(cls, **given: Any) -> tuple[native.Measure, fdp.TradeoffFunction]:
         return tradeoff(), given["tradeoff"]
 
     def event(self, dp_event: ModuleType, d_mid: fdp.TradeoffFunction) -> Any:
@@ -305,7 +307,7 @@ class TradeoffDivergence(CompositionMeasure):
         return fdp.check_function(**{of: loss}).epsilon(_DRAWN_AT)
 
     @classmethod
-    def symbol(cls, loss: Loss, order: float | None) -> str:
+    def symbol(cls, loss: Loss | None, order: float | None) -> str:
         return f"ε at δ = {_DRAWN_AT:g}"
 
 

@@ -50,12 +50,12 @@ class TruncatedConcentrated:
         object.__setattr__(self, "rho", checks.non_negative(rho=self.rho))
         object.__setattr__(self, "omega", above_one(omega=self.omega))
 
-    def __le__(self, other: object) -> bool:
+    def __le__(self, other: TruncatedConcentrated) -> bool:
         if not isinstance(other, TruncatedConcentrated):
             return NotImplemented
         return self.rho <= other.rho and self.omega >= other.omega
 
-    def __lt__(self, other: object) -> bool:
+    def __lt__(self, other: TruncatedConcentrated) -> bool:
         at_most = self.__le__(other)
         return at_most if at_most is NotImplemented else at_most and self != other
 
@@ -71,7 +71,7 @@ checks.sent(TruncatedConcentrated, "TruncatedConcentrated")(TruncatedConcentrate
 
 
 @dataclass(frozen=True, slots=True)
-class TruncatedSum(AccumulatorState):
+class TruncatedSum(AccumulatorState[TruncatedConcentrated]):
     """Exact sum of ρ, and least ω."""
 
     rho: ScalarSum = field(default_factory=ScalarSum)
@@ -82,7 +82,7 @@ class TruncatedSum(AccumulatorState):
         """The sum, rounded up once, with the least ω."""
         return TruncatedConcentrated(self.rho.loss, self.omega)
 
-    def after(self, d_mid: Loss, count: int = 1) -> TruncatedSum:
+    def after(self, d_mid: TruncatedConcentrated, count: int = 1) -> TruncatedSum:
         """Add ``count`` times the ρ of ``d_mid``; its ω counts once."""
         if not isinstance(d_mid, TruncatedConcentrated):
             raise InvalidTypeError(
@@ -153,7 +153,9 @@ def _truncate(loss: TruncatedConcentrated, ends: Ends) -> TruncatedConcentrated:
 
 
 @dataclass(frozen=True, slots=True)
-class TruncatedConcentratedDivergence(Parametrised, CompositionMeasure):
+class TruncatedConcentratedDivergence(
+    Parametrised[TruncatedConcentrated], CompositionMeasure[TruncatedConcentrated]
+):
     """Truncated concentrated DP: ρ adds up, and the least ω counts."""
 
     omega: float
@@ -220,7 +222,9 @@ class TruncatedConcentratedDivergence(Parametrised, CompositionMeasure):
         """A smaller ρ and a larger ω."""
         return left <= right
 
-    def split(self, d_out: TruncatedConcentrated, weights: list[Fraction]) -> list[Any]:
+    def split(
+        self, d_out: TruncatedConcentrated, weights: list[Fraction]
+    ) -> list[TruncatedConcentrated]:
         """Shares of ρ."""
         return [TruncatedConcentrated(rho, d_out.omega) for rho in split(d_out.rho, weights)]
 
@@ -232,7 +236,7 @@ class TruncatedConcentratedDivergence(Parametrised, CompositionMeasure):
         return TruncatedConcentrated(rho, min(loss.omega for row in losses for loss in row))
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[native.Measure, Any]:
+    def loss_of(cls, **given: Any) -> tuple[native.Measure, TruncatedConcentrated]:
         measure = truncated_concentrated_divergence(given["omega"])
         return measure, TruncatedConcentrated(given["rho"], given["omega"])
 
@@ -246,7 +250,7 @@ class TruncatedConcentratedDivergence(Parametrised, CompositionMeasure):
         return rho
 
     @classmethod
-    def symbol(cls, loss: Loss, order: float | None) -> str:
+    def symbol(cls, loss: Loss | None, order: float | None) -> str:
         return "ρ"
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from types import MappingProxyType, ModuleType
+from typing import Any
 
 from .. import _checks as checks
-from ..errors import DpEvent, InvalidValueError, Loss
+from ..errors import InvalidValueError, Loss
 from ..numerics import lower, upper, zcdp_to_delta, zcdp_to_epsilon
 from . import opendp as native
 from .conversion import Conversion, Ends, KnownCurve, Profile, pure_to_zcdp, zcdp_to_renyi
@@ -54,7 +55,7 @@ class ZeroConcentratedDivergence(NumberMeasure):
         """From ρ = sensitivity² / (2 scale²), in doubles."""
         return sensitivity / sqrt(2 * loss)
 
-    def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> Any:
         return dp_event.ZCDpEvent(d_mid)
 
 
@@ -137,7 +138,7 @@ class ApproximateZeroConcentratedDivergence(PairMeasure):
         return loss()[1] != 0.0
 
     @classmethod
-    def symbol(cls, loss: Loss, order: float | None) -> str:
+    def symbol(cls, loss: Loss | None, order: float | None) -> str:
         return "ρ"
 
 

@@ -108,7 +108,7 @@ def make_certified_gaussian(
         mu = gaussian()
         return lambda rho: fdp.TradeoffFunction.gaussian(mu(rho))
 
-    losses: dict[measures.CompositionMeasure, Callable[[], noise.Reading]] = {
+    losses: dict[measures.CompositionMeasure[Any], Callable[[], noise.Reading]] = {
         measures.GAUSSIAN_TRADEOFF: gaussian
     }
     if not (whole and many):
@@ -268,7 +268,7 @@ then_certified_geometric = _native.to_then(make_certified_geometric)
 # Losses of a mechanism's parts, and their composition under one measure.
 
 
-def composed(measure: dp.Measure, parts: Iterable[tuple[Any, int]]) -> errors.Loss:
+def composed(measure: dp.Measure, parts: Iterable[tuple[Any, int]]) -> Any:
     """Return the loss of parts that run concurrently. Each is a loss and its number of uses."""
     known = measures.composition_measure(measure)
     total = known.fixed_sum().start(known)
@@ -277,12 +277,12 @@ def composed(measure: dp.Measure, parts: Iterable[tuple[Any, int]]) -> errors.Lo
     return total.loss
 
 
-def from_pure(epsilon: float, measure: dp.Measure) -> errors.Loss:
+def from_pure(epsilon: float, measure: dp.Measure) -> Any:
     """Return the loss under ``measure`` of an ε-DP mechanism."""
     return composition.conversion(dp.max_divergence(), measure)(epsilon)
 
 
-def laplace_loss(scale: float, shift: int, measure: dp.Measure) -> errors.Loss:
+def laplace_loss(scale: float, shift: int, measure: dp.Measure) -> Any:
     """Return the loss of Laplace noise on the integers."""
     space = dp.atom_domain(T=noise.ATOM), dp.absolute_distance(T=noise.ATOM)
     return make_certified_laplace(*space, scale, measure).map(shift)

@@ -238,7 +238,7 @@ def counts_changes(input_metric: dp.Metric) -> bool:
     )
 
 
-def public_size(input_domain: dp.Domain, input_metric: dp.Metric, size: Any) -> int:
+def public_size(input_domain: dp.Domain, input_metric: dp.Metric, size: int | None) -> int:
     """Return the number of records, which is given or fixed by the domain."""
     found = size_if_public(input_domain, input_metric, size)
     if found is None:

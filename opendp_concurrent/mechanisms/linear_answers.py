@@ -37,7 +37,7 @@ _ATTEMPTS = 40  # to enlarge a scale, by 2^-40 first and by half last
 
 
 def column_norm(
-    space: tuple[Domain, Metric], measure: CompositionMeasure, longest: float, distance: float
+    space: tuple[Domain, Metric], measure: CompositionMeasure[Any], longest: float, distance: float
 ) -> float:
     """Return how far a product with columns of this norm moves at a distance; rounded up."""
     if longest == 0.0:
@@ -47,12 +47,12 @@ def column_norm(
     return upper(lambda real: real(square).sqrt() * real(longest) * real(distance))
 
 
-def has_laplace(measure: CompositionMeasure) -> bool:
+def has_laplace(measure: CompositionMeasure[Any]) -> bool:
     """Whether noise under the measure is Laplace, and not Gaussian."""
     return measure.noise is Noise.LAPLACE
 
 
-def scale_for(measure: CompositionMeasure, sensitivity: float, d_mid: float) -> float:
+def scale_for(measure: CompositionMeasure[Any], sensitivity: float, d_mid: float) -> float:
     """Return about the scale of the noise whose loss is ``d_mid``."""
     if has_laplace(measure):
         return sensitivity / d_mid
@@ -62,7 +62,7 @@ def scale_for(measure: CompositionMeasure, sensitivity: float, d_mid: float) -> 
 
 
 def noisy_vector(
-    transformation: Any, d_in: float, measure: CompositionMeasure, d_mid: float
+    transformation: Any, d_in: float, measure: CompositionMeasure[Any], d_mid: float
 ) -> tuple[Any, float]:
     """Return a measurement that adds noise to a vector, and the noise's scale.
 
@@ -129,7 +129,7 @@ class LinearAnswers:
     def __getitem__(self, index: int) -> float:
         return float(self.values[index])
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Array:
         array: Array = np.array(self.values, dtype=dtype)
         return array
 
@@ -164,7 +164,11 @@ class Batch:
         self.matrix: Array = np.stack([universe.vector(query) for query in queries])
 
     def release(
-        self, space: tuple[Domain, Metric], d_in: float, measure: CompositionMeasure, d_mid: float
+        self,
+        space: tuple[Domain, Metric],
+        d_in: float,
+        measure: CompositionMeasure[Any],
+        d_mid: float,
     ) -> tuple[Any, float]:
         """Return a measurement that adds noise to the answers, and the noise's scale.
 

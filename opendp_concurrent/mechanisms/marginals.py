@@ -52,7 +52,7 @@ class _Columns:
     pairs: Integers
     step: float
 
-    def steps(self, values: NDArray[Any], columns: Any = slice(None)) -> Integers:
+    def steps(self, values: NDArray[Any], columns: slice | Integers = slice(None)) -> Integers:
         """Return numbers of some columns as steps within their bounds."""
         if values.dtype.kind == "f" or self.step != 1.0:
             with np.errstate(all="ignore"):  # a warning would depend on the data

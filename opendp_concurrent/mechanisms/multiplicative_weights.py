@@ -73,7 +73,7 @@ class MultiplicativeWeightsPlan:
     answer_scale: float
     refresh: bool
 
-    def loss(self, sensitivity: float, measure: CompositionMeasure) -> errors.Loss:
+    def loss(self, sensitivity: float, measure: CompositionMeasure[Any]) -> Any:
         """Return the privacy loss, for queries of this sensitivity."""
         steps, opendp = Steps.for_sensitivity(sensitivity), measure.opendp()
         noise = SparseVectorNoise(
@@ -89,7 +89,7 @@ class MultiplicativeWeightsPlan:
 
 
 def plan(
-    measure: CompositionMeasure,
+    measure: CompositionMeasure[Any],
     sensitivity: float,
     d_out: errors.Loss,
     *,
@@ -337,9 +337,9 @@ def make_private_multiplicative_weights(
 def _warn_if_worse(
     error: float,
     space: tuple[Domain, Metric],
-    measure: CompositionMeasure,
+    measure: CompositionMeasure[Any],
     distance: float,
-    d_out: errors.Loss,
+    d_out: Any,
     universe: Universe,
     queries: int,
     beta: float,

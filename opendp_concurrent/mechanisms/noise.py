@@ -111,7 +111,7 @@ def one_sided_center(scale: float) -> int:
 # Certify a mechanism under a measure: by its own bound there if known, else by a conversion.
 
 Reading = Callable[[Any], Any]
-Losses = Mapping[CompositionMeasure, Callable[[], Reading]]
+Losses = Mapping[CompositionMeasure[Any], Callable[[], Reading]]
 
 
 def built(constructor: Callable[..., Any], **arguments: Any) -> Any:

@@ -81,7 +81,7 @@ def make_frame_count(
 
 
 def stable_frame(
-    input_domain: dp.Domain, input_metric: dp.Metric, lazyframe: Any
+    input_domain: dp.Domain, input_metric: dp.Metric, lazyframe: pl.LazyFrame
 ) -> dp.Transformation:
     """Return OpenDP's stable transformation of a plan, or raise with OpenDP's reason."""
     if not isinstance(input_domain, dp.LazyFrameDomain) or pl is None:
@@ -132,7 +132,7 @@ def rows_that_differ(bounds: Sequence[Any]) -> int:
     return fewest
 
 
-def _rows(frame: Any) -> int:
+def _rows(frame: pl.LazyFrame) -> int:
     return _told(lambda: frame.select(pl.len()))
 
 

@@ -58,7 +58,7 @@ from .. import _opendp as _native
 from .. import composition, measures, queryables
 from .._checks import Positive, Probability, at_most, checked, plain, recorded
 from .._opendp import dp
-from ..errors import Distance, InvalidTypeError, InvalidValueError, Loss, Query
+from ..errors import Distance, InvalidTypeError, InvalidValueError, Query
 from ..numerics import double_up, upper
 from .certified import composed, from_pure, laplace_loss
 from .noise import (
@@ -109,7 +109,7 @@ class SparseVectorNoise:
         *,
         spread: int | None = None,
         decided: bool = False,
-    ) -> Loss:
+    ) -> Any:
         """Privacy loss if answers on neighbours are at most ``sensitivity`` steps apart.
 
         :param spread: Δ, the largest rise plus the largest fall, in steps; at most twice the

@@ -91,7 +91,7 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
         """Launch on the child. Wait while another thread queries it."""
         return self(query)
 
-    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
+    def privacy_loss(self, d_in: errors.Distance) -> Any:
         """Return the loss of the child's own launches, from OpenDP."""
         queryable = data.unseal(self._queryable)
         try:
@@ -334,7 +334,7 @@ class WrappedOdometerQueryable(MachineQueryable, OdometerQueryable):
         """Send a message; the same as calling the handle."""
         return self(query)
 
-    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
+    def privacy_loss(self, d_in: errors.Distance) -> Any:
         """Return the privacy loss of the launches so far, whatever was answered; changes nothing.
 
         :param d_in: distance between neighbouring inputs, in units of the odometer's input metric

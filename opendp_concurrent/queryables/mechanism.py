@@ -328,7 +328,7 @@ class ConcurrentOdometer(Odometer):
 
     _type_: ClassVar[type] = _native.ODOMETER
     query_space: tuple[Domain, Metric]
-    measure: CompositionMeasure
+    measure: CompositionMeasure[Any]
     accumulator: Accumulator
     spawn: Callable[[ConcurrentOdometer, Sealed, Any], Any]
     transformation: Transformation | None = None

@@ -158,7 +158,7 @@ class Description:
     mechanism: str
     interactive: bool | None
     d_in: errors.Distance
-    loss: errors.Loss
+    loss: Any
     refusal: errors.RefusalError | None
 
     @property

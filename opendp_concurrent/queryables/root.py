@@ -95,7 +95,7 @@ class _Handle(Handle):
         found: Description = _native.call_native(self._session.describe, query, self._own(d_in))
         return found
 
-    def privacy_loss(self, d_in: errors.Distance = None) -> errors.Loss:
+    def privacy_loss(self, d_in: errors.Distance = None) -> Any:
         """Return the privacy loss of the launches so far; changes nothing.
 
         A compositor's is that of the d_mids consumed so far, and known at its own d_in only.
@@ -105,9 +105,7 @@ class _Handle(Handle):
         """
         return self._session.privacy_loss(self._own(d_in))
 
-    def loss_after(
-        self, queries: Iterable[errors.Query], d_in: errors.Distance = None
-    ) -> errors.Loss:
+    def loss_after(self, queries: Iterable[errors.Query], d_in: errors.Distance = None) -> Any:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
 
         :param queries: measurements, a planned batch; on a compositor, each would consume its whole
@@ -128,12 +126,12 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
     """Handle of a filter. It admits a launch if the loss stays at or below d_out."""
 
     def __init__(
-        self, session: Session, description: str, d_in: errors.Distance, d_out: errors.Loss
+        self, session: Session, description: str, d_in: errors.Distance, d_out: errors.Loss | None
     ) -> None:
         super().__init__(session, session.launch, description)
         self._d_in, self._d_out = d_in, d_out
 
-    def remaining(self) -> errors.Loss:
+    def remaining(self) -> Any:
         """Return the largest privacy loss that one more launch may have."""
         return self._session.account.remaining()
 
@@ -161,7 +159,7 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
             self.privacy_loss(d_in)  # raises at any other distance
         return super().describe(query)
 
-    def remaining(self) -> errors.Loss:
+    def remaining(self) -> Any:
         """Return the d_mids that are left. The next one is first."""
         return self._session.account.remaining()
 
@@ -298,7 +296,7 @@ def spawn_filter(
         opaque=odometer.opaque,
     )
     unseal(token)  # now that the account has read the stability map
-    d_out: errors.Loss = getattr(bound.rule, "d_out", None)
+    d_out: Any = getattr(bound.rule, "d_out", None)
     session = _session(odometer, account, token)
     return ConcurrentFilterQueryable(session, bound.measure, bound.d_in, d_out)
 
@@ -343,7 +341,7 @@ def _open_limit(
 
 def spawn_composition(
     space: tuple[Domain, Metric],
-    measure: measures.CompositionMeasure,
+    measure: measures.CompositionMeasure[Any],
     token: Sealed,
     bound: accounting.Bound,
     opaque: bool,
@@ -358,7 +356,9 @@ def spawn_composition(
 # --- in a ledger ----------------------------------------------------------------------------------
 
 
-def check_ledger(ledger: Any, measure: measures.CompositionMeasure, *, halt: bool = False) -> None:
+def check_ledger(
+    ledger: Any, measure: measures.CompositionMeasure[Any], *, halt: bool = False
+) -> None:
     """Raise unless ``ledger`` is a ledger that can keep a budget under this measure."""
     if not callable(getattr(type(ledger), "book", None)):
         raise errors.InvalidTypeError(
@@ -378,7 +378,7 @@ def check_ledger(ledger: Any, measure: measures.CompositionMeasure, *, halt: boo
 
 def open_book(
     ledger: accounting.Ledger, terms: accounting.Terms
-) -> tuple[accounting.InLedger, measures.AccumulatorState]:
+) -> tuple[accounting.InLedger, measures.AccumulatorState[Any]]:
     """Open the budget with these terms. Return its keeper, and the accumulator of its charges.
 
     :raises LedgerError: if the budget has other terms

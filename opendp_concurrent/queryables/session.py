@@ -139,7 +139,7 @@ class Session:
         account: accounting.Account,
         space: tuple[Domain, Metric],
         metric: Metric,
-        measure: CompositionMeasure,
+        measure: CompositionMeasure[Any],
         token: data.Sealed,
         postprocessors: tuple[Callable[[Any], Any], ...] = (),
         path: tuple[str, ...] = (),
@@ -285,13 +285,13 @@ class Session:
             raise errors.InvalidTypeError(self._static)
         return answer
 
-    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
+    def privacy_loss(self, d_in: errors.Distance) -> Any:
         """Return the loss so far at ``d_in``."""
         self._check_d_in(d_in)
         return self.account.privacy_loss(d_in)
 
     @_native.uninterruptible
-    def loss_after(self, queries: Iterable[Any], d_in: errors.Distance) -> errors.Loss:
+    def loss_after(self, queries: Iterable[Any], d_in: errors.Distance) -> Any:
         """Return the loss at ``d_in`` if the measurements ``queries`` were launched now."""
         planned = checks.read("measurements", queries=queries)
         self._check_d_in(d_in)
@@ -323,7 +323,7 @@ class Session:
 
 
 def check_space(
-    space: tuple[Domain, Metric], measure: CompositionMeasure, query: Measurement | Odometer
+    space: tuple[Domain, Metric], measure: CompositionMeasure[Any], query: Measurement | Odometer
 ) -> None:
     """Raise unless a query has this domain, metric and measure."""
     if isinstance(query, Measurement):
@@ -388,7 +388,7 @@ class MeasurementPrice:
         "unbounded",
     )
 
-    def __init__(self, measurement: Measurement, measure: CompositionMeasure) -> None:
+    def __init__(self, measurement: Measurement, measure: CompositionMeasure[Any]) -> None:
         self.measurement, self._measure = measurement, measure
         self._losses: dict[errors.Key, errors.Loss] = {}
         self._mechanism: str | None = None
@@ -423,7 +423,7 @@ class MeasurementPrice:
             before = self._before = self
         return before
 
-    def at(self, d_in: errors.Distance, key: errors.Key = None) -> errors.Loss:
+    def at(self, d_in: errors.Distance, key: errors.Key = None) -> Any:
         """Return the validated d_mid at ``d_in``."""
         key = accounting.distance_key(d_in) if key is None else key
         loss = self._losses.get(key)
@@ -437,14 +437,14 @@ class MeasurementPrice:
         """Whether what is launched excludes all others at ``d_in``."""
         return not self.free and self._measure.excludes(lambda: self.at(d_in, key))
 
-    def _read(self, d_in: errors.Distance) -> errors.Loss:
+    def _read(self, d_in: errors.Distance) -> Any:
         try:
             return self._validated(d_in)
         except errors.PrivacyMapError as error:
             _native.remember(error)  # from a map that this map reads: raised unchanged, once
             raise
 
-    def _validated(self, d_in: errors.Distance) -> errors.Loss:
+    def _validated(self, d_in: errors.Distance) -> Any:
         try:
             # it is read before the charge
             raw, native = errors.uncharged(

@@ -28,13 +28,13 @@ SECRET = 5  # a value of the data with at least so many characters may be in no 
 def at_most(measure: dp.Measure, left: errors.Loss, right: errors.Loss) -> bool:
     """Whether a loss is at most another one; of curves, at a few orders."""
     known = measures.composition_measure(measure)
-    left, right = known.validate("left", left), known.validate("right", right)
+    first, second = known.validate("left", left), known.validate("right", right)
     if callable(known.zero):
-        return all(left(alpha) <= right(alpha) for alpha in ORDERS)
-    if isinstance(left, fdp.TradeoffFunction) and not left <= right:
+        return all(first(alpha) <= second(alpha) for alpha in ORDERS)
+    if isinstance(first, fdp.TradeoffFunction) and not first <= second:
         # what is not shown by its order, and does not differ, is no finding
-        return all(left.delta(epsilon) <= right.delta(epsilon) + 1e-12 for epsilon in EPSILONS)
-    return bool(known.at_most(left, right))
+        return all(first.delta(epsilon) <= second.delta(epsilon) + 1e-12 for epsilon in EPSILONS)
+    return known.at_most(first, second)
 
 
 def same_loss(measure: dp.Measure, one: errors.Loss, other: errors.Loss) -> bool:

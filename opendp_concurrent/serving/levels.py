@@ -142,7 +142,7 @@ class Levels(Protocol):
 class LaplaceLevels:
     """Levels under pure and (ε, δ)-DP: of ε per unit of sensitivity, each charged for its step."""
 
-    def __init__(self, space: Space, measure: measures.CompositionMeasure) -> None:
+    def __init__(self, space: Space, measure: measures.CompositionMeasure[Any]) -> None:
         self._space, self._measure = space, measure
         self._chain: Chain | None = None
         self.finest = 0
@@ -151,7 +151,7 @@ class LaplaceLevels:
         """Return the refinement by a level's distance from the finest one."""
         step, pure = level_of(level - self.finest), self._measure.kind == measures.PURE
 
-        def privacy_map(d_in: errors.Distance) -> errors.Loss:
+        def privacy_map(d_in: errors.Distance) -> Any:
             epsilon = numerics.upper(lambda real: real(d_in) * real(step))
             return epsilon if pure else (epsilon, 0.0)
 
@@ -193,7 +193,7 @@ class LaplaceLevels:
 class GaussianLevels:
     """Levels under zCDP and its relatives: of ρ per square of sensitivity, each launched alone."""
 
-    def __init__(self, space: Space, measure: measures.CompositionMeasure) -> None:
+    def __init__(self, space: Space, measure: measures.CompositionMeasure[Any]) -> None:
         self._space, self._measure = space, measure
         self._means: dict[int, tuple[float, Any]] = {}  # by level: precision, and mean
         self.finest, self._scale = 0, 0.0

@@ -103,7 +103,7 @@ class SharedReleaseQueryable(queryables.Handle, dp.Queryable):
         levels: Levels = queryables.unseal(self._levels)
         return level_of(levels.finest)
 
-    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
+    def privacy_loss(self, d_in: errors.Distance) -> Any:
         """Return the privacy loss of all levels so far together; changes nothing.
 
         :param d_in: distance between neighbouring inputs, in units of the release's input metric

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import exp, expm1, inf, log
-from typing import Any, NamedTuple, Protocol, TypeAlias, Union
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Union
 
 import numpy as np
 
@@ -88,6 +88,9 @@ class Lattice:
 # The menu of an analyst, and the rule that admits launches from it.
 
 
+S = TypeVar("S")  # the states of a rule, such as accumulators
+
+
 class Item(NamedTuple):
     """A mechanism to launch: its name, the loss that it declares, and its distributions.
 
@@ -100,10 +103,10 @@ class Item(NamedTuple):
     mechanism: FiniteMechanism | FiniteInteractiveMechanism
 
 
-class Rule(Protocol):
+class Rule(Protocol[S]):
     """A continuation rule, such as ``Within(d_out)``."""
 
-    def admits(self, accumulator: errors.State, d_mid: errors.Loss) -> Any:
+    def admits(self, accumulator: S, d_mid: Any) -> S | errors.BudgetExceededError:
         """Return the next accumulator, or a ``BudgetExceededError``."""
 
 
@@ -127,7 +130,7 @@ class Limited:
     Its states are pairs: an accumulator, and the number of launches that remain.
     """
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: Rule[Any]) -> None:
         self._rule = rule
 
     def admits(self, state: tuple[Any, int], d_mid: errors.Loss) -> Any:
@@ -160,7 +163,7 @@ on_a_menu = checked(
 )
 
 
-def next_state(rule: Rule, state: errors.State, item: Item) -> Any:
+def next_state(rule: Rule[S], state: S, item: Item) -> S | None:
     """State after a launch; None if it is refused, or if it costs nothing and reveals nothing."""
     try:
         after = rule.admits(state, item.d_mid)
@@ -332,7 +335,7 @@ class Worst:
 
 @on_a_menu
 def worst_analyst(
-    menu: Sequence[Item], accumulator: Hashable, rule: Rule, epsilon: float, *, most: int = 300
+    menu: Sequence[Item], accumulator: Hashable, rule: Rule[Any], epsilon: float, *, most: int = 300
 ) -> Worst:
     """Find the analyst who reaches the largest δ at ``epsilon`` against a filter.
 
@@ -431,7 +434,7 @@ class _Solver:
         error = best.messages * self.lattice.error + 4 * ULP * (self._largest + abs(self._epsilon))
         return min(1.0, best.value * (1 + best.messages * self._terms * ULP) + error)
 
-    def best(self, state: errors.State, children: Children, ratio: Ratio, depth: int = 0) -> _Best:
+    def best(self, state: Hashable, children: Children, ratio: Ratio, depth: int = 0) -> _Best:
         """The largest value over all futures of a situation; equal situations share one result."""
         if (state, children, ratio) in self._best:
             return self._best[state, children, ratio]
@@ -464,7 +467,7 @@ class _Solver:
         self._best[state, children, ratio] = found = _Best(best, messages, strategy)
         return found
 
-    def _moves(self, state: errors.State, children: Children) -> Iterator[_Move]:
+    def _moves(self, state: Hashable, children: Children) -> Iterator[_Move]:
         """What may be sent: its name and its answers; then the state, and all other children."""
         for index, after in enumerate(self._after(state)):
             if after is None:  # refused, or of no use

@@ -36,11 +36,11 @@ class ContinualLaw(Protocol):
     def queries(self) -> Sequence[Any]:
         """All queries."""
 
-    def update(self, state: errors.State, item: errors.Item) -> Hashable:
+    def update(self, state: Any, item: errors.Item) -> Hashable:
         """The state after an update."""
 
     def answers(
-        self, state: errors.State, query: errors.Query
+        self, state: Any, query: errors.Query
     ) -> Iterable[tuple[Hashable, float, Hashable]]:
         """For each answer to a query: the answer, its probability, and the next state."""
 
@@ -76,12 +76,12 @@ class Replayed:
         self._tape = Tape()
         self._known: dict[Any, list[tuple[Hashable, float, Hashable]]] = {}
 
-    def update(self, state: errors.State, item: errors.Item) -> Hashable:
+    def update(self, state: tuple[Any, ...], item: errors.Item) -> Hashable:
         """The next state: all messages so far, each with the outcomes of its noise."""
         return (*state, ("update", item, ()))
 
     def answers(
-        self, state: errors.State, query: errors.Query
+        self, state: tuple[Any, ...], query: errors.Query
     ) -> Iterable[tuple[Hashable, float, Hashable]]:
         """Run the code for all outcomes. This draws the noise of earlier updates, too."""
         if (state, query) not in self._known:
@@ -93,7 +93,7 @@ class Replayed:
             ]
         return self._known[state, query]
 
-    def _run(self, state: errors.State, query: errors.Query) -> Hashable:
+    def _run(self, state: tuple[Any, ...], query: errors.Query) -> Hashable:
         def release(total: int, scale: float) -> int:
             pairs = checks.read("pairs", **{"what noise returns": self._noise(int(total), scale)})
             try:

@@ -12,8 +12,8 @@ from math import inf, isinf
 from typing import Any
 
 from .. import _checks as checks
-from ..errors import InvalidValueError, State
-from .adversary import Item, Rule, check_depth, next_state, on_a_menu
+from ..errors import InvalidValueError
+from .adversary import Item, Rule, S, check_depth, next_state, on_a_menu
 from .mechanism import Number, one_way
 
 
@@ -31,7 +31,7 @@ def _loss_of_item(**argument: Any) -> Number:
 def worst_loss(
     menu: Sequence[Item],
     accumulator: Hashable,
-    rule: Rule,
+    rule: Rule[Any],
     *,
     losses: Sequence[Number] | None = None,
     most: int = 300,
@@ -66,7 +66,7 @@ def worst_loss(
 
 @on_a_menu
 def worst_renyi(
-    menu: Sequence[Item], accumulator: Hashable, rule: Rule, order: float, *, most: int = 300
+    menu: Sequence[Item], accumulator: Hashable, rule: Rule[Any], order: float, *, most: int = 300
 ) -> float:
     """Compute the largest Rényi divergence of ``order`` against a filter.
 
@@ -101,12 +101,12 @@ def _one_way(menu: Sequence[Item], order: float) -> list[list[float]]:
 
 
 def _largest_total(
-    values: Sequence[Number], items: Sequence[Item], accumulator: State, rule: Rule, most: int
+    values: Sequence[Number], items: Sequence[Item], accumulator: S, rule: Rule[S], most: int
 ) -> Number:
     """Largest sum of the values of the items, over all sequences of launches that a rule admits."""
     known: dict[Any, Number] = {}
 
-    def largest(state: State, depth: int) -> Number:
+    def largest(state: S, depth: int) -> Number:
         if state not in known:
             check_depth(depth, most)
             best: Number = 0

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from opendp_concurrent.errors import Loss, State
+from opendp_concurrent.errors import Loss
 from opendp_concurrent.verify.adversary import Item, Rule, check_depth, next_state
 from opendp_concurrent.verify.mechanism import Number, randomized_response
 
@@ -146,7 +146,7 @@ class CachedRule:
         self._rule = rule
         self._verdicts: dict[Any, Any] = {}
 
-    def admits(self, state: State, d_mid: Loss) -> Any:
+    def admits(self, state: Any, d_mid: Loss) -> Any:
         """Return the next state, or the refusal."""
         key = state, d_mid
         if key not in self._verdicts:
@@ -155,7 +155,7 @@ class CachedRule:
 
 
 def admitted_counts(
-    items: list[Item], accumulator: State, rule: Rule, most: int = 300
+    items: list[Item], accumulator: Any, rule: Rule, most: int = 300
 ) -> set[tuple[int, ...]]:
     """The numbers of launches of each item, for all sequences of launches that a rule admits."""
     found: set[tuple[int, ...]] = set()
