@@ -15,7 +15,7 @@ change, so that threads do not race for them, and callbacks are wrapped (``calls
 
 from typing import TYPE_CHECKING
 
-from .advisories import accept_advisories, native_frame, refuse
+from .advisories import accept_advisories, refuse
 from .calls import (
     apply,
     call_native,

@@ -430,8 +430,7 @@ class Account:
             self._state = {self._bound_key: tracked._replace(accumulator=accumulator)}
 
     def _tracked(self, state: dict[errors.Key, Tracked]) -> Tracked:
-        tracked: Tracked = state[self._bound_key]
-        return tracked
+        return state[self._bound_key]
 
     def _refusal(self, verdict: errors.BudgetExceededError) -> errors.BudgetExceededError:
         """Return the verdict of this account's bound, with the account's path."""

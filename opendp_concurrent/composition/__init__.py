@@ -12,12 +12,7 @@
 
 from .block_filter import make_block_filter
 from .block_session import BlockFilterQueryable
-from .casts import (
-    cast,
-    conversion,
-    make_pureDP_to_zCDP,
-    recertify,
-)
+from .casts import cast, conversion, make_pureDP_to_zCDP, recertify
 from .compositor import (
     MOST_LAUNCHES,
     make_concurrent_composition,

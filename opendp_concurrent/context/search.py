@@ -25,12 +25,7 @@ from .. import _checks as checks
 from .. import composition, queryables
 from .._opendp import dp
 from ..errors import ConcurrentError, Distance, InvalidTypeError, InvalidValueError, Loss, shown
-from ..measures import (
-    Accumulator,
-    CompositionMeasure,
-    TruncatedConcentrated,
-    composition_measure,
-)
+from ..measures import Accumulator, CompositionMeasure, TruncatedConcentrated, composition_measure
 from ..numerics import halfway, largest_double, least_double, rho_near, to_spend
 
 Condition = Callable[[Any], bool]  # of an int or a float

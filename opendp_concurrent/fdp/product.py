@@ -25,15 +25,7 @@ from ..errors import InvalidValueError
 from ..numerics import double_up, sqrt_up
 from . import inversion as paths
 from .atoms import Atoms
-from .bounds import (
-    ELEMENTARY,
-    TINY,
-    UNIT,
-    Array,
-    Bounds,
-    certify,
-    probabilities,
-)
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, certify, probabilities
 from .finite import Finite, repeated, worst
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import CharacteristicFunction, Power, power, start

@@ -108,7 +108,6 @@ from .stream import (
     Updates,
     check_items,
     check_step,
-    feeds_many,
     is_stream,
     query_side,
     same_domain,

@@ -12,16 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks as checks
-from .._checks import (
-    Positive,
-    Whole,
-    at_most,
-    checked,
-    each,
-    instance,
-    probability,
-    whole,
-)
+from .._checks import Positive, Whole, at_most, checked, each, instance, probability, whole
 from ..errors import InvalidTypeError, InvalidValueError, shown
 from .mechanism import TOLERANCE, Array, FiniteMechanism, Leaf, excesses, one_way
 
