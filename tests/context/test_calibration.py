@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import opendp.prelude as dp
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.numerics.bracket import to_spend
 
@@ -115,6 +116,22 @@ def test_a_scale_is_found_in_fewer_than_a_hundred_builds(d_out, bounds):
     assert len(scales) < 100
     share = oc.c.largest_share(oc.loss_of(mu=to_spend(d_out)), 7)  # 0.02 as people type it
     assert make(found).map(1.0) <= share < make(math.nextafter(found, 0.0)).map(1.0)
+
+
+def test_a_rule_of_ones_own_may_admit_no_launch_at_all():
+    class Fee:
+        start = Fraction(0)
+
+        def after(self, state, d_mid):
+            return state + 1 + Fraction(d_mid)
+
+        def continues(self, state, d_out):
+            return state <= d_out
+
+    rule = oc.accumulators.from_rule(Fee())
+    assert oc.c.largest_share((PURE, 4.0), launches=2, accumulator=rule) == 1.0
+    with pytest.raises(InvalidValueError, match=r"^launches \(3\) of loss 0 already exceed 2.0"):
+        oc.c.largest_share((PURE, 2.0), launches=3, accumulator=rule)
 
 
 def test_what_is_typical_is_named():

@@ -17,6 +17,7 @@ DATA = [1, 2, 3, 4, 5]
 UNIT = dp.unit_of(contributions=1)
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 INTS = dp.vector_domain(dp.atom_domain(T=int))
+FLOATS = dp.vector_domain(dp.atom_domain(T=float, nan=False))
 
 
 @pytest.fixture
@@ -140,6 +141,12 @@ def test_the_search_keeps_to_bounds_and_types():
         made.release(bounds=(0.5, 1.0))
     with pytest.raises(InvalidValueError, match=r"is below d_out \(0.5\) .* pass the parameter"):
         made.release(bounds=(2.5, 3.0))
+
+
+def test_what_no_number_mends_is_raised_as_it_is():
+    made = query(dp.loss_of(epsilon=1.0), data=[1.0], domain=FLOATS)
+    with pytest.raises(dp.OpenDPException, match="scale|bound|sensitivity|domain|metric"):
+        made.laplace().release()
 
 
 def test_a_measurement_that_passes_is_the_one_that_is_launched(builds):
