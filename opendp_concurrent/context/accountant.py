@@ -1,7 +1,6 @@
 """The mechanism behind a context: a compositor if the loss is split, else a filter or odometer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import inf
@@ -16,74 +15,54 @@ from .search import nearest_passing
 shares = checks.at_most(composition.MOST_LAUNCHES, "each query has a share of its own")
 
 
-@dataclass(frozen=True)
-class Spending:
-    """How a context spends its privacy loss.
-
-    :ivar evenly: number of queries that share it evenly, or None
-    :ivar weights: the proportions in which queries share it, or None
-    :ivar orders: for Rényi curves: the orders at which it is enforced
-    :ivar accumulator: how losses add up that are chosen on the way
-    :ivar ledger: where charges are stored
-    :ivar opaque_errors: whether errors of mechanisms are hidden
-    """
-
-    evenly: int | None = None
-    weights: Sequence[float] | None = None
-    orders: Sequence[float] | None = None
-    accumulator: measures.Accumulator | None = None
-    ledger: accounting.Ledger | None = None
-    opaque_errors: bool = False
-
-
 def accountant_of(
     domain: dp.Domain,
     privacy_unit: tuple[Any, Any],
     privacy_loss: tuple[Any, Any],
-    plan: Spending,
+    evenly: int | None,
+    weights: Sequence[float] | None,
+    orders: Sequence[float] | None = None,
+    accumulator: measures.Accumulator | None = None,
+    ledger: accounting.Ledger | None = None,
+    opaque_errors: bool = False,
 ) -> tuple[queryables.ConcurrentMeasurement | queryables.ConcurrentOdometer, list[Any] | None, Any]:
-    """Return the mechanism that spawns the queryable, its d_mids if fixed, and its bound if any."""
+    """Return the mechanism that spawns the queryable, its d_mids if fixed, and its bound if any.
+
+    :param evenly: number of queries that share the loss evenly, or None
+    :param weights: the proportions in which queries share it, or None
+    :param orders: for Rényi curves: the orders at which it is enforced
+    :param accumulator: how losses add up that are chosen on the way
+    :param ledger: where charges are stored
+    :param opaque_errors: whether errors of mechanisms are hidden
+    """
     metric, d_in = privacy_unit
     output_measure, d_out = privacy_loss
-    weights = weights_of(plan.evenly, plan.weights)
-    if weights is not None:
-        if plan.accumulator is not None:
+    shared = weights_of(evenly, weights)
+    if shared is not None:
+        if accumulator is not None:
             raise errors.InvalidTypeError(
-                f"accumulator ({plan.accumulator!r}) is for losses that are chosen adaptively; "
+                f"accumulator ({accumulator!r}) is for losses that are chosen adaptively; "
                 "pass either accumulator or a split"
             )
-        if plan.ledger is not None:
+        if ledger is not None:
             raise errors.InvalidTypeError(
                 "ledger is for losses that are chosen adaptively; pass either ledger or a split"
             )
         measure = measures.composition_measure(output_measure)
-        d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)
+        d_mids = measure.split(measure.validate_budget("d_out", d_out), shared)
         compositor = composition.make_concurrent_composition(
-            domain,
-            metric,
-            output_measure,
-            d_in,
-            d_mids,
-            orders=plan.orders,
-            opaque_errors=plan.opaque_errors,
+            domain, metric, output_measure, d_in, d_mids, orders=orders, opaque_errors=opaque_errors
         )
         return compositor, d_mids, None
     plain = type(d_out) in (float, tuple) and d_out in (inf, (inf, inf), (inf, 1.0))
     unbounded = plain or getattr(d_out, "rho", None) == inf
-    kept = {"ledger": plan.ledger, "d_in": d_in} if unbounded and plan.ledger is not None else {}
+    kept = {"ledger": ledger, "d_in": d_in} if unbounded and ledger is not None else {}
     odometer = composition.make_concurrent_odometer(
-        domain,
-        metric,
-        output_measure,
-        accumulator=plan.accumulator,
-        opaque_errors=plan.opaque_errors,
-        **kept,
+        domain, metric, output_measure, accumulator=accumulator, opaque_errors=opaque_errors, **kept
     )
     if unbounded:
         return odometer, None, None
-    limit = composition.make_concurrent_filter(
-        odometer, d_in, d_out, orders=plan.orders, ledger=plan.ledger
-    )
+    limit = composition.make_concurrent_filter(odometer, d_in, d_out, orders=orders, ledger=ledger)
     return limit, None, d_out
 
 

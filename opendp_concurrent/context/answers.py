@@ -170,12 +170,7 @@ NATIVE: dict[str, tuple[str, Quantile, Quantile]] = {
     "make_geometric": LAPLACE,
     "make_gaussian": ("Gaussian", dp.gaussian_scale_to_accuracy, discrete_gaussian_accuracy),
 }
-CASTS = (
-    "make_pureDP_to_zCDP",
-    "make_zCDP_to_approxDP",
-    "make_fix_delta",
-    "make_approximate",
-)
+CASTS = "make_pureDP_to_zCDP", "make_zCDP_to_approxDP", "make_fix_delta", "make_approximate"
 
 
 @dataclass(frozen=True)
@@ -238,9 +233,7 @@ def _native(measurement: dp.Measurement) -> Accuracy | None:
         if name in CASTS:  # the same function
             measurement = given["measurement"]
             continue
-        if name not in NATIVE:
-            return None
-        if given.get("k") is not None:  # a coarse grid
+        if name not in NATIVE or given.get("k") is not None:  # a coarse grid
             return None
         return _of_noise(*NATIVE[name], measurement.input_domain, float(given["scale"]))
     return None

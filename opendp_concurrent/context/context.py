@@ -18,7 +18,7 @@ from ..composition import privacy_loss as pairs_privacy_loss
 from ..data import kind_of_data
 from ..measures import Accumulator, Risk, composition_measure, is_extrinsic
 from ..queryables import ConcurrentCompositionQueryable
-from .accountant import Spending, accountant_of, shares
+from .accountant import accountant_of, shares
 from .frame_query import ConcurrentLazyFrameQuery
 from .query import concurrent_query
 from .table_query import table_query
@@ -161,14 +161,12 @@ def concurrent_context(
         domain,
         (metric, d_in),
         (output_measure, numerics.to_enforce(bound)),
-        Spending(
-            split_evenly_over,
-            split_by_weights,
-            orders,
-            accumulator,
-            ledger,
-            opaque_errors,
-        ),
+        split_evenly_over,
+        split_by_weights,
+        orders,
+        accumulator,
+        ledger,
+        opaque_errors,
     )
     try:
         queryable = accountant(data)

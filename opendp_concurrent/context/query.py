@@ -18,7 +18,7 @@ from .._opendp import Lock, dp, query_parts, uninterruptible
 from ..composition import measure
 from ..errors import Answer, Distance, InvalidTypeError, InvalidValueError, Key, Loss
 from . import advice
-from .accountant import ByOpenDP, Spending, accountant_of, loss_under
+from .accountant import ByOpenDP, accountant_of, loss_under
 from .answers import Summary, summarize
 from .search import fitted
 
@@ -169,7 +169,7 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
         inner, convert = self._inner(d_out, output_measure, alpha)
         domain, metric, d_in = self._unit()
         accountant, d_mids, budget = accountant_of(
-            domain, (metric, d_in), inner, Spending(split_evenly_over, split_by_weights)
+            domain, (metric, d_in), inner, split_evenly_over, split_by_weights
         )
         space, chained = (domain, metric), self._after(accountant)  # as OpenDP's contexts have it
         budget = d_out if budget is None else budget
@@ -267,7 +267,10 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
             part_domain,
             (metric_of_parts, each),
             (self._output_measure, share),
-            Spending(split_evenly_over, split_by_weights, orders, accumulator),
+            split_evenly_over,
+            split_by_weights,
+            orders,
+            accumulator,
         )
         parts = composition.make_parallel_composition(
             domain, metric, partition, dict.fromkeys(names, accountant)

@@ -218,10 +218,8 @@ def _bounds(**argument: Any) -> tuple[float, float]:
     """Return two scales, the smaller first, or raise."""
     ((name, _),) = argument.items()
     first, second = checks.pair(**argument)
-    lower, upper = (
-        checks.positive(**{f"{name}[0]": first}),
-        checks.positive(**{f"{name}[1]": second}),
-    )
+    lower = checks.positive(**{f"{name}[0]": first})
+    upper = checks.positive(**{f"{name}[1]": second})
     if not lower < upper:
         raise InvalidValueError(f"{name} ({lower}, {upper}) must have the smaller scale first")
     return lower, upper
@@ -260,7 +258,8 @@ def largest_share(
     >>> oc.c.largest_share(budget, launches=[1, 1, 2], accumulator=rule)
     [(0.0763..., 0.0), (0.0763..., 0.0), (0.152..., 0.0)]
     """
-    measure, d_out = _measure_and_bound(privacy_loss)
+    output_measure, d_out = composition.privacy_loss(privacy_loss=privacy_loss)
+    measure: CompositionMeasure = composition_measure(output_measure)
     budget = measure.validate_budget("d_out", d_out)
     accounting = composition.accumulator_for(measure, accumulator)
     composition.check_budget(accounting, budget)
@@ -397,11 +396,6 @@ def _made(make_measurement: Callable[[float], dp.Measurement], scale: float) -> 
             "make_measurement must be a function of the scale, found a Measurement"
         )
     return composition.check_measurement("what make_measurement returns", make_measurement(scale))
-
-
-def _measure_and_bound(privacy_loss: tuple[dp.Measure, Any]) -> tuple[Any, Any]:
-    measure, bound = composition.privacy_loss(privacy_loss=privacy_loss)
-    return composition_measure(measure), bound
 
 
 # The search for a query's missing parameter, given the privacy loss of the query.
