@@ -17,7 +17,7 @@ many draws are made depends on the levels only.
 
 from collections.abc import Callable, Sequence
 from math import log, sqrt
-from typing import Any, Protocol
+from typing import Any
 
 from opendp.mod import Domain, Measurement, Metric
 
@@ -115,32 +115,11 @@ STEPPED = (measures.PURE, measures.APPROXIMATE)  # the measures under which each
 _ABOVE = 1 + 2.0**-40  # so that the price of a scale, rounded up, is at most that of its level
 
 
-class Levels(Protocol):
-    """The levels that were released so far. Not thread-safe. Holds answers, or secret noise."""
-
-    finest: int
-
-    def launch(self, level: int, own: Sealed) -> Measurement:
-        """Return what a level that is finer than all others launches.
-
-        :param own: these levels, sealed
-        """
-
-    def keep(self, level: int, answer: errors.Answer) -> None:
-        """Note that the launch of a level has answered."""
-
-    def check(self, level: int) -> None:
-        """Raise, for public reasons, if there is no answer at a level."""
-
-    def at(self, level: int) -> errors.Answer:
-        """Return the answer at a level that needs no launch."""
-
-    def accuracy(self, domain: Domain, level: int) -> Accuracy:
-        """Return the error of the answers at a level, or that a launch of it would have."""
-
-
 class LaplaceLevels:
-    """Levels under pure and (ε, δ)-DP: of ε per unit of sensitivity, each charged for its step."""
+    """Levels under pure and (ε, δ)-DP: of ε per unit of sensitivity, each charged for its step.
+
+    Not thread-safe, as the other kind.
+    """
 
     def __init__(self, space: Space, measure: measures.CompositionMeasure[Any]) -> None:
         self._space, self._measure = space, measure
@@ -241,6 +220,9 @@ class GaussianLevels:
             bound,
             mechanisms.known_size(domain) if mechanisms.is_vector(domain) else 1,
         )
+
+
+Levels = LaplaceLevels | GaussianLevels  # that were released so far; each holds secrets
 
 
 def _combined(one: Any, other: Any, mixed: Callable[[float, float], float]) -> Any:
