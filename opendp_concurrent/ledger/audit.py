@@ -241,7 +241,7 @@ def audit(
     if terms is not None:
         with encoding.reading(what):
             total = agreed_total(terms, row["record"], known.accumulator)
-    return Audited(dataset, row["created"], terms, known.holding(total), first)
+    return Audited(dataset, row["created"], terms, known._replace(accumulator=total), first)
 
 
 def audit_later(connection: Connection, dataset: str, milestones: Iterable[Milestone]) -> Audited:

@@ -352,7 +352,7 @@ class SqlBook:
             raise LedgerDamagedError(f"charge {sequence} is missing or was replaced")
         with reading(f"the budget of {self.dataset!r}"):
             total = agreed_total(self._terms, record, newest.accumulator)
-        return newest.holding(total)
+        return newest._replace(accumulator=total)
 
     def limit(self, path: Path, terms: Terms) -> LimitBook:
         """Open a limit. Its first charge writes its terms to the ledger.

@@ -9,7 +9,6 @@ the hash of the row covers them.
 from __future__ import annotations
 
 import json
-import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -48,75 +47,6 @@ class LimitedCharge(NamedTuple):
     limit: int
     d_mids: tuple[Any, ...]
     opened: tuple[Opened, ...]
-
-
-# Read what is written of a charge. Charges below limits are many, and few of their parts differ.
-#
-# Such a record is cut where its keys stand. The parts that many records share are read once. Each
-# part must be what ``encoding`` writes for its value; then the whole record is, too, wherever it
-# was cut. A record that cannot be cut so is read as any other value.
-
-_FIRST, _SECOND, _ABOVE, _LAST = '{"limited":{"d_mid":', ',"d_mids":', '{"limit":{"above":', "}}]}}"
-
-_PLAIN = re.compile(r'"[^"\\]*"').fullmatch
-
-
-def decode_charge(text: str) -> Any:
-    """Return :func:`.decode` of the record of a charge."""
-    if text.startswith(_FIRST):
-        try:
-            return _limited(text)
-        except encoding.UNREADABLE:
-            pass  # the general reader says what is wrong
-    return encoding.decode(text)
-
-
-def _limited(text: str) -> LimitedCharge:
-    losses, _, rest = text.partition(',"limit":')
-    limit, _, rest = rest.partition(',"opened":[')
-    opened: tuple[Opened, ...] = ()
-    if rest != "]}}":
-        above, _, rest = rest.partition(',"label":')
-        label, _, terms = rest.partition(',"terms":')
-        opened = (Opened(_above(above), _text(label), _terms(terms)),)
-    d_mid, d_mids = _losses(losses)
-    return LimitedCharge(d_mid, _number(limit), d_mids, opened)
-
-
-@lru_cache(maxsize=256)
-def _losses(written: str) -> tuple[Any, Any]:
-    d_mid, d_mids = written[len(_FIRST) :].split(_SECOND)
-    return encoding.decode(d_mid), encoding.decode(d_mids)
-
-
-@lru_cache(maxsize=256)
-def _above(written: str) -> int:
-    if not written.startswith(_ABOVE):
-        raise ValueError
-    return _number(written[len(_ABOVE) :])
-
-
-def _number(written: str) -> int:
-    number = int(written)
-    if str(number) != written:
-        raise ValueError
-    return number
-
-
-def _text(written: str) -> str:
-    if written.isascii() and written.isprintable() and _PLAIN(written):
-        return written[1:-1]  # nothing is escaped, so it is text
-    text = json.loads(written)
-    if type(text) is not str or not encoding.is_text(text) or encoding.canonical(text) != written:
-        raise ValueError
-    return text
-
-
-@lru_cache(maxsize=256)
-def _terms(written: str) -> str:
-    if not written.endswith(_LAST):
-        raise ValueError
-    return _text(written[: -len(_LAST)])
 
 
 # Write the terms of a budget as text, read them, and compare two terms.
@@ -274,7 +204,6 @@ class Limits:
         self._size: int = 0 if of is None else of._size
         self._numbers: dict[Path, int] = {}
         self._totals: dict[int, LimitTotal] = {}
-        self._last: tuple[Any, Any, int, AccumulatorState[Any] | None] = None, None, 0, None
 
     def draft(self) -> Limits:
         """Return a draft in the same state, to which charges are added."""
@@ -377,8 +306,8 @@ class Limits:
             number = one.above
         return tuple(reversed(found))
 
-    def replay(self, charge: LimitedCharge, count: int = 1) -> None:
-        """Add ``count`` charges that are all ``charge``. Call this on a draft.
+    def replay(self, charge: LimitedCharge) -> None:
+        """Add a charge. Call this on a draft.
 
         :raises InvalidValueError: if the charge does not follow from the charges before it
         """
@@ -391,25 +320,15 @@ class Limits:
             if one.above != newest:
                 raise errors.InvalidValueError(_UNKNOWN)
             terms, none = _read(one.terms)
-            newest = self._open(one, terms, count, self._added(none, d_mid, count))
+            newest = self._open(one, terms, 1, none.after(d_mid, 1))
         if newest != charge.limit or type(charge.limit) is not int:
             raise errors.InvalidValueError(_UNKNOWN)
         for d_mid in reversed(d_mids[:before]):
             known = self._known(number)
-            self._put(known, count, self._added(known.accumulator, d_mid, count))
+            self._put(known, 1, known.accumulator.after(d_mid, 1))
             number = known.above
         if number != 0:
             raise errors.InvalidValueError(_LOSSES)
-
-    def _added(
-        self, total: AccumulatorState[Any], d_mid: errors.Loss, count: int
-    ) -> AccumulatorState[Any]:
-        """Add up losses. Limits that are opened one after another often have the same loss."""
-        before, loss, times, after = self._last
-        if after is None or total is not before or d_mid is not loss or count != times:
-            after = total.after(d_mid, count)
-            self._last = total, d_mid, count, after
-        return after
 
     def _known(self, number: int) -> LimitTotal:
         known = self._totals.get(number) if type(number) is int else None

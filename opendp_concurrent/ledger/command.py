@@ -25,7 +25,8 @@ def main(arguments: list[str]) -> int:
     """Run the command. Return 0, or 1 if the ledger is inconsistent or cannot be read."""
     options = _parser().parse_args(arguments)
     try:
-        with _open(options) as ledger:
+        path, anchor = options.ledger, options.anchor
+        with open_ledger(path, _dataset(options), anchor=anchor, read_only=True) as ledger:
             {"show": _show, "verify": _verify, "report": _report}[options.action](ledger, options)
     except (ConcurrentError, ImportError, OSError) as error:
         if getattr(options, "json", False):
@@ -58,10 +59,6 @@ def _parser() -> argparse.ArgumentParser:
                 "--progress", action="store_true", help="show a bar, if tqdm is installed"
             )
     return parser
-
-
-def _open(options: argparse.Namespace) -> SqlLedger:
-    return open_ledger(options.ledger, _dataset(options), anchor=options.anchor, read_only=True)
 
 
 def _dataset(options: argparse.Namespace) -> str:

@@ -189,7 +189,7 @@ def to_shape(name: str, value: errors.Json) -> Any:
         ) from None
 
 
-@lru_cache(maxsize=1024)  # values are immutable, and few are distinct
+@lru_cache(maxsize=2**15)  # values are immutable; of each limit, few losses are distinct
 def decode(text: str) -> Any:
     """Inverse of :func:`encode`.
 

@@ -12,7 +12,7 @@ from ..accounting import Terms
 from ..errors import InvalidValueError, LedgerDamagedError, Loss
 from ..measures import AccumulatorState
 from . import encoding
-from .charges import LimitedCharge, Limits, Path, decode_charge
+from .charges import LimitedCharge, Limits, Path
 
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -30,10 +30,6 @@ class Known(NamedTuple):
     head: str
     accumulator: AccumulatorState[Any]
     limits: Limits
-
-    def holding(self, total: AccumulatorState[Any]) -> Known:
-        """Return it with another sum."""
-        return self._replace(accumulator=total)
 
     def copied(self) -> Known:
         """Return it with limits of its own."""
@@ -53,122 +49,63 @@ def replay(
     :param tell: called with each entry
     :raises LedgerDamagedError: naming the charge that does not follow from the charge before it
     """
-    sequence, head = known.sequence, known.head
-    sums = _Sums(known)
+    sequence, head, total, limits = known
     before: Any = None  # dataset, label and mechanism of the charge before
-    last: Any = None  # its d_mid
-    json = ""  # the JSON of that
     hash_after: Any = None
+    last: Any = None  # the d_mid of the charge before
+    waiting = 0  # how often more the total must have it
+
+    def settled(newest: int) -> AccumulatorState[Any]:
+        with encoding.reading(f"charge {newest}"):
+            return total.after(last, waiting) if waiting else total
+
     for row in rows:
         dataset, number, microseconds, label, mechanism, text, written = row
         sequence += 1
         if type(number) is not int or number != sequence:
             raise LedgerDamagedError(f"charge {sequence} is missing")
         same = dataset, label, mechanism
-        timed = type(microseconds) is int and _FIRST <= microseconds <= _LAST
-        equal = timed and text == last and same == before
         try:
             if same != before:
                 hash_after = encoding.hasher(*same)
-            if not equal:
-                json = encoding.canonical(text)
             if type(microseconds) is int:
-                head = hash_after(head, sequence, microseconds, json)
+                head = hash_after(head, sequence, microseconds, encoding.canonical(text))
             else:
                 head = encoding.next_hash(head, tuple(row[:-1]))
         except encoding.UNREADABLE:  # no charge was written with such values
             head = ""
         if not head or written != head:
             raise LedgerDamagedError(f"charge {sequence} does not follow from those before it")
-        if equal:
-            sums.again()
-            continue
         if same != before or not encoding.is_plain(text):
             what = f"charge {sequence}"
             encoding.require_text(
                 what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text
             )
+        before = same
         try:
-            if not timed:
+            if not (type(microseconds) is int and _FIRST <= microseconds <= _LAST):
                 raise InvalidValueError(f"its time ({microseconds!r}) is not in years 1 to 9999")
-            found = decode_charge(text)
-            sums.add(found)
+            d_mid = charge = encoding.decode(text)
+            if isinstance(charge, LimitedCharge):
+                if limits is known.limits:
+                    limits = limits.draft()  # to which all are added
+                limits.replay(charge)
+                d_mid = charge.d_mid
+            if d_mid is last and tell is None:
+                waiting += 1  # it was added without an error; many are added in one step
+            else:
+                total = settled(sequence - 1).after(d_mid, 1)
+                last, waiting = d_mid, 0
         except encoding.UNREADABLE as error:
             raise encoding.unreadable(f"charge {sequence}", error) from None
-        if tell is None:
-            before, last = same, text
-            continue
-        path: Path = ()
-        losses: tuple[Loss, ...] = ()
-        d_mid = found
-        if isinstance(found, LimitedCharge):
-            path, d_mid = sums.limits.path(found.limit), found.d_mid
-            losses = sums.limits.losses(found.limit)
-        loss, time = sums.total().loss, _START + timedelta(microseconds=microseconds)
-        tell(encoding.Entry(sequence, time, label, mechanism, d_mid, loss, head, path, losses))
-    sums.settle()
-    return Known(sequence, head, sums.total(), sums.limits)
-
-
-class _Sums:
-    """Add up charges. Equal charges, and losses, that follow each other are added in one step.
-
-    :ivar limits: the sums of the limits, without charges that were told by ``again``
-    """
-
-    def __init__(self, known: Known) -> None:
-        self.limits, self._before = known.limits, known.limits
-        self._total, self._newest = known.accumulator, known.sequence
-        self._charge: Any = None  # the last one
-        self._again = 0  # how often more it was charged
-        self._d_mid: Loss | None = None  # its loss at the d_in of the budget
-        self._waiting = 0  # how often more the total must have it
-
-    def add(self, charge: Any) -> None:
-        """Add a charge."""
-        if self._again:
-            self.settle()
-        d_mid = charge
-        if isinstance(charge, LimitedCharge):
-            self._limit(charge, 1)
-            d_mid = charge.d_mid
-        if d_mid is self._d_mid:  # it was added without an error
-            self._waiting += 1
-        else:
-            self._total = self.total().after(d_mid, 1)
-            self._d_mid = d_mid
-        self._charge = charge
-        self._newest += 1
-
-    def again(self) -> None:
-        """Add the last charge once more."""
-        self._again += 1
-        self._newest += 1
-
-    def settle(self) -> None:
-        """Add the charges that were told by ``again`` to their limits.
-
-        :raises LedgerDamagedError: naming the newest one, if they cannot be added up
-        """
-        if self._again:
-            with encoding.reading(f"charge {self._newest}"):
-                if isinstance(self._charge, LimitedCharge):
-                    self._limit(self._charge, self._again)
-            self._waiting += self._again
-            self._again = 0
-
-    def total(self) -> AccumulatorState[Any]:
-        """Return the sum, without charges that were told by ``again`` since it was settled."""
-        if self._waiting:
-            with encoding.reading(f"charge {self._newest}"):
-                self._total = self._total.after(self._d_mid, self._waiting)
-            self._waiting = 0
-        return self._total
-
-    def _limit(self, charge: LimitedCharge, count: int) -> None:
-        if self.limits is self._before:
-            self.limits = self._before.draft()  # to which all are added
-        self.limits.replay(charge, count)
+        if tell is not None:
+            path: Path = ()
+            losses: tuple[Loss, ...] = ()
+            if isinstance(charge, LimitedCharge):
+                path, losses = limits.path(charge.limit), limits.losses(charge.limit)
+            loss, time = total.loss, _START + timedelta(microseconds=microseconds)
+            tell(encoding.Entry(sequence, time, label, mechanism, d_mid, loss, head, path, losses))
+    return Known(sequence, head, settled(sequence), limits)
 
 
 # Write the state of a budget after a charge, so that whoever opens it reads later charges only.

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import SQLAlchemyError
 
 from .._opendp import CRITICAL, interruptible
-from ..errors import InvalidTypeError, Json, LedgerError, tell_charged, uncharged
+from ..errors import Json, LedgerError, tell_charged, uncharged
 from .backends import OPEN_IN_PARENT, DriverConnection, File, explain, longest, server
 
 _BEGIN = (  # settings of this transaction only, because a pooler may share the connection
@@ -55,8 +55,6 @@ class Store:
 
     def __init__(self, name: str | os.PathLike[str], create: bool, wait: float) -> None:
         text = os.fspath(name)
-        if not isinstance(text, str):
-            raise InvalidTypeError(f"path_or_url must be a str or a path, found {name!r}")
         self._file = None if "://" in text else File(Path(text), create, wait)
         engine = server(text, wait) if self._file is None else self._file.engine()
         self.name = engine.url.render_as_string(hide_password=True) if "://" in text else text

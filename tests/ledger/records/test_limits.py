@@ -31,7 +31,8 @@ def told(limits):
 def replayed(limits, record, count=1):
     """The limits after a charge; those before it do not change."""
     copy = limits.draft()
-    copy.replay(record, count)
+    for _ in range(count):
+        copy.replay(record)
     return copy
 
 
