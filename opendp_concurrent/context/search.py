@@ -259,7 +259,7 @@ def largest_share(
     [(0.0763..., 0.0), (0.0763..., 0.0), (0.152..., 0.0)]
     """
     output_measure, d_out = composition.privacy_loss(privacy_loss=privacy_loss)
-    measure: CompositionMeasure = composition_measure(output_measure)
+    measure: CompositionMeasure[Any] = composition_measure(output_measure)
     budget = measure.validate_budget("d_out", d_out)
     accounting = composition.accumulator_for(measure, accumulator)
     composition.check_budget(accounting, budget)
