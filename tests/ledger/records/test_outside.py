@@ -243,6 +243,11 @@ def test_what_is_written_and_cannot_be_made_is_no_record(registry):
         decode('[{"acme:unknown":1}]')
 
 
+def test_make_must_be_a_function(registry):
+    with pytest.raises(InvalidTypeError, match="make must be a function, found 1"):
+        register_tag("acme:plain", Plain, FIELDS, make=1)
+
+
 def test_a_tag_and_a_class_are_registered_once(registry):
     register_tag("acme:plain", Plain, FIELDS)
     register_tag("acme:plain", Plain, dict(reversed(FIELDS.items())))  # again, as modules do

@@ -41,6 +41,11 @@ def public():
 # --- files ---------------------------------------------------------------------------------
 
 
+def commits(text):
+    """Whether a text commits; a server gets the changes and the commit in one message."""
+    return text == "COMMIT" or "; COMMIT; " in text
+
+
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs users")
 def test_a_file_that_may_not_be_written_can_be_read_and_charges_nothing(public, tools):
     path, query = public / "budget.db", tools.count()
@@ -196,6 +201,26 @@ def test_a_change_that_the_server_refuses_charges_nothing(postgresql, tools, tab
     postgresql.execute(f"ALTER TABLE opendp_concurrent_{table} DROP CONSTRAINT few")
     root(query)
     assert (len(ran), postgresql.charges()) == (2, 2)
+
+
+def test_an_interrupt_in_a_commit_runs_nothing(store, tools, intercept):
+    query, ran = tools.counted()
+    root = tools.limit(store.create())
+    interrupts = [True]
+
+    def interrupt(driver, execute, text):
+        answer = execute()
+        if commits(text) and interrupts:
+            interrupts.pop()
+            raise KeyboardInterrupt
+        return answer
+
+    intercept(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        root(query)
+    assert (len(ran), store.charges()) == (0, 1)
+    root(query)
+    assert (len(ran), store.charges()) == (1, 2)
 
 
 def test_a_session_that_is_ended_before_the_disk_has_it_runs_nothing(postgresql, tools):

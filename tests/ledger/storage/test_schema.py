@@ -59,6 +59,14 @@ def test_a_file_that_is_not_there_is_not_made(sqlite):
     assert sqlite.content() == before == {}
 
 
+def test_an_sqlite_file_of_somebody_else_is_left_alone(sqlite):
+    with closing(sqlite3.connect(sqlite.address)) as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+    before = sqlite.content()
+    refused(sqlite, "is not a ledger: it has no table opendp_concurrent_schema")
+    assert sqlite.content() == before
+
+
 def test_what_is_no_database_is_left_alone(sqlite):
     with open(sqlite.address, "w") as file:
         file.write("a,b\n1,2\n" * 100)
