@@ -210,6 +210,15 @@ def test_two_parts_that_may_differ_share_the_loss(kind, given, share):
     assert one.resolve().map(2) == loss[1]  # only one part can differ
 
 
+def test_parts_of_measurements_are_as_the_constructor_makes_them():
+    open_ = context("vector")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    parts = open_.query().parallel_composition(KINDS["vector"][1], {1: count}).release()
+    assert isinstance(parts[1], int)
+    assert open_.current_privacy_loss() == 0.5
+
+
 # --- queries as queries of a mechanism ---------------------------------------------------------
 
 

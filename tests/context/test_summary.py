@@ -57,6 +57,13 @@ def test_a_mechanism_of_ours_takes_the_number_of_answers():
         query.summarize(0.0, answers=100)
 
 
+def test_the_summary_reads_as_a_table():
+    said = repr(context().query().count().laplace().summarize(alpha=0.05)).splitlines()
+    assert said[0].split() == ["distribution", "scale", "accuracy", "alpha"]
+    assert said[1].split() == ["Laplace", "2", "6", "0.05"]
+    assert "accuracy" not in repr(context().query().count().laplace().summarize())
+
+
 def test_noise_that_is_not_known_is_refused():
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     postprocessed = space >> dp.t.then_count() >> dp.m.then_laplace(2.0) >> (lambda count: -count)

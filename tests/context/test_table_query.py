@@ -133,6 +133,21 @@ def test_noise_chooses_the_norm(visits):
 # --- quantiles -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_a_quantile_with_noise_behind_it_has_an_interval(visits, noise):
+    measure = dp.max_divergence() if noise == "laplace" else dp.zero_concentrated_divergence()
+    query = context(visits, (measure, 1e20)).query().truncate(4)
+    asked = getattr(query.quantile("week", range(4), alpha=0.4), noise)(scale=1e-3)
+    assert asked.release() == oc.tables.Estimate(1.0, 1.0, 1.0)
+    assert asked.release(frame="pandas").to_dict("list") == {
+        "value": [1.0],
+        "lower": [1.0],
+        "upper": [1.0],
+    }
+    with pytest.raises(AttributeError):
+        query.median("week", range(4)).launch_rockets  # noqa: B018
+
+
 def test_two_candidates_are_bounds(visits):
     """The median of (-60, 180) was one of these two numbers."""
     query = context(visits, dp.loss_of(epsilon=1e20)).query(epsilon=1e12).truncate(4)

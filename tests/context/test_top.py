@@ -81,6 +81,15 @@ def test_a_search_for_the_scale_checks_the_keys_once_for_each_norm(table, monkey
     assert len(read) <= 3
 
 
+@pytest.mark.parametrize("loss", [{"epsilon": 0.5}, {"rho": 0.5}], ids=str)
+@pytest.mark.parametrize("groups", [1, 10])
+def test_the_price_is_the_loss_of_the_query(table, loss, groups):
+    few = query(table, loss).group_truncate("zone", groups)
+    for asked in (few.top(1, "zone", range(10)), few.bounds("eur")):
+        measurement = asked.resolve()
+        assert 0.99 * 0.5 <= measurement.map(1) <= 0.5
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_bounds_are_next_to_the_values(table, loss):
     assert query(table, loss).truncate(1).bounds("eur").release() == (1, 1024)
