@@ -12,6 +12,7 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 from opendp_concurrent.ledger import open_ledger
+from opendp_concurrent.ledger import schema as tables
 
 F = oc.TradeoffFunction
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
@@ -277,3 +278,26 @@ def test_a_label_is_looked_up(store, tools, indexed):
         assert not ledger.charged(f"{label} ")
     assert ledger.summary().launches == other.summary().launches + 1
     roots[0](tools.count(0.125))
+
+
+def test_labels_are_looked_up_by_an_index(store, tools):
+    """A plan for a table of a size at which a plan matters; without the index all rows are read."""
+    ledger = store.create()
+    root = tools.limit(ledger, 1e9)
+    for label in range(40):
+        with oc.labelled(str(label)):
+            tools.fill(ledger, root, tools.count(), 50)
+    start = {"of_start": ledger.dataset[:128], "label_start": "7"}
+    statement = tables.HAS_LABEL.params(of=ledger.dataset, label="7", **start).compile(
+        dialect=ledger._store._engine.dialect, compile_kwargs={"literal_binds": True}
+    )
+    explain = "EXPLAIN QUERY PLAN " if store.embedded else "EXPLAIN "
+
+    def plan():
+        return str(store.execute(f"{explain}{statement}"))
+
+    assert "opendp_concurrent_labels" not in plan()
+    assert ledger.charged("7")
+    if not store.embedded:
+        store.execute("ANALYZE opendp_concurrent_charges")
+    assert "opendp_concurrent_labels" in plan()

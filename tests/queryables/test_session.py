@@ -8,6 +8,7 @@ from opendp.mod import Transformation
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.queryables.data import AsTransformation
+from opendp_concurrent.queryables.named_queries import describe
 from opendp_concurrent.queryables.root import (
     ConcurrentCompositionQueryable,
     ConcurrentFilterQueryable,
@@ -81,6 +82,11 @@ def test_a_then_constructor_that_is_not_chained_is_told_apart(space, then):
         with pytest.raises(InvalidTypeError, match="chain it: input_space >> then_"):
             launch(then())
     assert root.privacy_loss(1) == 0.0
+
+
+def test_a_chain_is_told_from_its_first_part_to_its_last(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    assert describe(count) == "count >> laplace(scale=2.0)"
 
 
 def test_an_odometer_has_no_d_in_to_leave_out():

@@ -44,6 +44,12 @@ def test_the_first_epochs_are_those_of_the_theory():
     ]
 
 
+@pytest.mark.parametrize(("number", "degree"), [(1, 1), (2, 1), (13, 2), (832, 2), (2**70, 5)])
+def test_roots_are_rounded_to_the_nearest(number, degree):
+    found = epochs._rounded_root(number, degree)
+    assert (2 * found - 1) ** degree <= number * 2**degree < (2 * found + 1) ** degree
+
+
 def test_errors_are_those_of_the_nodes():
     """Each step by itself."""
     variances, before, steps = [], 0, 300

@@ -74,6 +74,16 @@ def test_other_distances_are_refused():
             oc.c.make_on_stream(*space, own(list, (LISTS, oc.event_presence())))
 
 
+def test_what_lists_of_items_are_not_is_refused():
+    for domain in (
+        dp.vector_domain(dp.atom_domain(T=int), size=3),
+        dp.vector_domain(dp.atom_domain(bounds=(0, 8))),
+        dp.vector_domain(dp.atom_domain(T=str)),
+    ):
+        with pytest.raises(InvalidTypeError, match="lists of any length"):
+            oc.c.make_on_stream(*ITEMS, own(len, (domain, ROWS[1])))
+
+
 def test_a_record_that_is_no_row_is_left_out_and_nothing_is_said(recwarn):
     records = oc.record_stream("anything", lambda record: True), oc.event_presence()
     stream = on_stream(budget(), records)

@@ -17,6 +17,7 @@ from opendp_concurrent.streams.factors import (
     endless,
     errors,
     inverse_norm,
+    squared_norm,
     windowed,
 )
 
@@ -167,3 +168,8 @@ def test_the_measured_error_is_that_of_a_row(horizon):
 def test_a_factor_without_a_horizon_ends_where_its_norm_was_taken(largest, steps):
     made = methods.plan(None, 9.0, ZCDP, shift=1, largest=largest)
     assert made.horizon == steps
+
+
+def test_the_norm_of_all_time_is_the_limit():
+    delta, omega = np.array([0.25]), np.array([0.125])
+    assert squared_norm(delta, omega) == pytest.approx(1 + 0.125**2 / (1 - 0.75**2), rel=1e-12)
