@@ -4,6 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.queryables.mechanism import interactive
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -58,6 +59,16 @@ def test_an_ancestor_refuses_for_a_child():
     found = child.describe(count(1.0), d_in=1)
     assert found.refusal.account == ("filter",)
     assert (found.loss, child.privacy_loss(1)) == (1.0, 0.0)
+
+
+def test_a_compositor_may_be_given_its_own_d_in():
+    made = oc.make_concurrent_composition(*SPACE, PURE, 2, [0.5, 1.0])([1, 2, 3])
+    assert made.describe(count(4.0), d_in=2) == made.describe(count(4.0))
+    assert made.describe(count(4.0)).loss == 0.5
+    for d_in in (0, 1, 3, -1, float("nan"), "1", True):
+        with pytest.raises((InvalidTypeError, ValueError)):
+            made.describe(count(4.0), d_in=d_in)
+    assert made.privacy_loss() == 0.0
 
 
 def test_what_is_handed_out_is_known():

@@ -1,7 +1,9 @@
 """A stream as a dataset: an empty list, whatever flows through it."""
 
+import copy
 import gc
 import os
+import pickle
 import threading
 
 import numpy as np
@@ -20,6 +22,26 @@ from opendp_concurrent.queryables.stream import (
     check_step,
     is_stream,
 )
+
+
+def test_a_stream_is_an_empty_list_to_all_who_look():
+    stream = Stream(many=True)
+    assert len(stream) == 0
+    assert list(stream) == []
+    assert repr(stream) == "[]"
+    assert stream == stream
+    assert stream == []
+    assert stream == Stream(many=False)
+    assert stream != [1]
+    assert stream != ()
+    assert stream != "other"
+    assert hash(stream) == hash(stream)
+
+
+@pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_stream_is_neither_pickled_nor_copied(take):
+    with pytest.raises(TypeError, match="sensitive"):
+        take(Stream(many=True))
 
 
 class Feed:

@@ -263,6 +263,27 @@ def test_an_interrupt_leaves_a_charge_and_a_release_that_goes_on(space):
         assert (root.privacy_loss(), release.finest) == (spent, 0.0)
 
 
+def test_a_postprocessor_is_applied_to_each_answer(space):
+    root = filtered(space)
+    release = root(shared(space) >> (lambda answer: f"about {answer}"))
+    assert release(0.5).startswith("about")
+    assert release(0.25).startswith("about")
+    assert release(0.5) == release(0.5)
+    assert root.privacy_loss() == 0.5
+
+
+def test_accuracy_is_known_before_a_level_is_asked(space):
+    release = filtered(space, 10.0)(shared(space))
+    assert release.accuracy(0.5) == 6.0
+    assert release.accuracy(1.0, 1e-6) == 14.0
+    assert release.accuracy(1.0, 1e-6, answers=100) > 14.0
+    assert release.finest == 0.0
+    far = sum(
+        abs(filtered(space)(shared(space))(1.0) - 3) > release.accuracy(1.0) for _ in range(99)
+    )
+    assert far < 20
+
+
 @pytest.mark.parametrize("measure", [PURE, ZCDP])
 def test_the_answer_of_one_analyst_is_not_that_of_another(measure):
     """A list that is returned may be changed."""
