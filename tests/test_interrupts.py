@@ -271,7 +271,7 @@ STORM = """
 import os, signal, subprocess, sys
 from opendp_concurrent._opendp.interrupts import CRITICAL, Lock, interruptible, _STATE
 
-kept, halves, lock, done, both = [], 0, Lock(), 0, [0, 0]
+kept, lock, both = [], Lock(), [0, 0]
 killer = subprocess.Popen([sys.executable, "-c", "import os, random, sys, time\\n"
     "while os.getppid() == int(sys.argv[1]):\\n"
     "    time.sleep(random.uniform(1e-4, 5e-4)); os.kill(int(sys.argv[1]), 2)", str(os.getpid())])
@@ -284,22 +284,20 @@ def work():
                 interruptible(sum, range(300))
             finally:
                 both[1] += 1
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-def storm():
-    while len(kept) < 2000:
-        try:
-            work()
-        except KeyboardInterrupt as error:
-            kept.append(error)
+def level(inner):  # an interrupt may come while another one is kept: the next level keeps it
+    def run():
+        while signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            try:
+                inner()
+            except KeyboardInterrupt as error:
+                kept.append(error)
+    return run
 
-over = False
-while not over:  # an interrupt may come between two statements of this, too
-    try:
-        storm()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        over = True
-    except KeyboardInterrupt as error:
-        kept.append(error)
+for _ in range(6):
+    work = level(work)
+work()
 killer.kill(); killer.wait()
 assert both[0] == both[1] > 100, both
 assert not lock.held() and not _STATE.levels, _STATE.levels
