@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
+import opendp_concurrent as oc
 from opendp_concurrent.fdp import subsampled as cells
 from opendp_concurrent.fdp.laplace import Laplace
 from opendp_concurrent.fdp.sandwich import measure
@@ -153,3 +154,13 @@ def test_what_leaves_the_doubles_and_other_noise_has_no_pairs():
     assert measures(Laplace(1000.0), 1e-10) == (None, None)
     assert measures(Laplace(1000.0, 1e6), 1e-10) == (None, None)
     assert measures(Subsampled("gaussian", 40.0, 0.1, "removed"), 1e-10) == (None, None)
+
+
+def test_a_finite_pair_is_moved_by_its_errors():
+    pair = oc.TradeoffFunction.approximate(0.5, 1e-3).product.single
+    below, above = measures(pair, 1e-10)
+    assert np.all(below.losses <= pair.losses)
+    assert np.all(pair.losses <= above.losses)
+    assert np.all(below.masses < pair.masses)
+    assert np.all(pair.masses < above.masses)
+    assert below.infinite <= 1e-3 <= above.infinite

@@ -106,3 +106,25 @@ def test_an_infinite_loss_is_the_worst():
     assert T.randomized_response(1.0) == T.worst()
     for f in (T.pure(0.0), T.approximate(-0.0, 0.0), T.gaussian(0.0), T.laplace(0.0)):
         assert f == T.identity()
+
+
+@pytest.mark.parametrize(
+    ("alphas", "betas"),
+    [
+        ([0.0, 0.2, 1.0], [0.9, 0.5, 0.0]),
+        ([0.0, 0.1, 0.3, 1.0], [0.8, 0.5, 0.2, 0.0]),
+        ([0.0, 0.5, 1.0], [0.0, 0.0, 0.0]),
+        ([0.0, 0.25, 1.0], [1.0, 0.0, 0.0]),
+    ],
+)
+def test_a_curve_goes_through_its_points_and_is_linear_between_them(alphas, betas):
+    made = T.from_curve(np.array(alphas), betas)
+    for alpha in (*alphas, 0.05, 0.15, 0.4, 0.9):
+        value, (low, high) = float(np.interp(alpha, alphas, betas)), made.beta_bounds(alpha)
+        assert low - 1e-16 <= value <= high + 1e-16
+        assert high - low <= 1e-11
+
+
+def test_what_is_impossible_under_the_other_is_the_worst():
+    assert T.finite((1.0, 0.0), (0.0, 1.0)) == T.worst()
+    assert T.mixture([1.0, 2.0], [T.worst(), T.worst()]).delta(5.0) == 1.0

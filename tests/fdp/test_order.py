@@ -188,3 +188,9 @@ def test_any_reach_is_compared(reach):
     assert is_below(small, large, min(reach, 5.0), 50, 3)
     assert not is_below(large, small, reach, 50, 3)
     assert not is_below(small, small, reach, 50, 3)
+
+
+def test_there_is_no_tail_unless_the_gaussian_is_larger():
+    for shift, s in ((1.0, 1.0), (1.0, 2.0), (1e9, 0.5)):  # the last one begins too far out
+        assert tail_from(shift, s, 1.0) is None
+    assert tail_from(0.0, 0.5, 1.0) > 0.0

@@ -31,6 +31,7 @@ def test_a_least_power_covers_and_one_less_does_not(unit, other):
 @pytest.mark.parametrize(("unit", "budget"), UNITS, ids=str)
 def test_a_largest_power_fits_and_one_more_does_not(unit, budget):
     count = largest_power(product(unit), product(budget))
+    assert budget.admits(unit) == count
     assert count == 0 or unit.power(count) <= budget
     assert not unit.power(count + 1) <= budget
 
@@ -55,3 +56,8 @@ def test_sampled_noise_below_a_sixteenth_has_bounds(sigma):
         basic, whole = T.approximate(0.0, 1e-3).power(1000), T.gaussian(1 / sigma).power(1000)
         assert f.epsilon(0.7) <= basic.epsilon(0.7) == 0.0
         assert f.epsilon(1e-6) <= 1.001 * whole.epsilon(1e-6)
+
+
+def test_nothing_is_worth_no_unit():
+    assert least_power(product(T.pure(0.1)), product(T.identity())) == 0
+    assert largest_power(product(T.gaussian(0.1)), product(T.identity())) == 0

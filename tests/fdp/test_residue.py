@@ -122,3 +122,16 @@ def test_gaussian_bound_is_a_bound(f):
     for epsilon in GRID:
         assert f.delta_bounds(epsilon).lower <= T.gaussian(bound).delta_bounds(epsilon).upper
     assert gaussian_bound(T.worst().product) == math.inf
+
+
+@pytest.mark.parametrize("first", [(0.9, 0.1, 0.0), (0.97, 0.03)])
+def test_both_directions_count(first):
+    """The losses of one direction say nothing of those of the other."""
+    f = T.finite(first, (0.8, 0.1, 0.1) if 0.0 in first else (0.999, 0.001))
+    for child in (f, f.inverse()):
+        one, other = (residual(2.0, each.product) for each in (child, child.inverse()))
+        assert (one is None) == (other is None)
+        assert one is None or (one == pytest.approx(other, rel=1e-8) and 0.0 not in first)
+        bound = gaussian_bound(child.product)
+        assert (bound == math.inf) == (0.0 in first)
+        assert bound == math.inf or f <= T.gaussian(bound * (1 + 1e-9))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
+from opendp_concurrent.errors import ReentrantLaunchError
 from opendp_concurrent.mechanisms import individual as module
 from opendp_concurrent.mechanisms.individual import (
     UNITS,
@@ -217,3 +218,17 @@ def test_nothing_is_skipped_for_those_who_have_nothing_left(monkeypatch):
             seen.append(list(calls))
     assert seen[0]
     assert all(one == seen[0] for one in seen)
+
+
+def test_a_bank_may_not_be_asked_while_it_is_asked():
+    bank, price = Bank(3), price_of(PURE, 1.0, 1.0, 1.0)
+
+    def values(part):
+        bank.charge(of(np.ones(3)), price)
+        return np.ones(3)
+
+    with pytest.raises(ReentrantLaunchError):
+        bank.charge(values, price)
+    assert left(bank) == [UNITS] * 3
+    assert bank.charge(of(np.ones(3)), price) == 3 * price.reach
+    assert bank.charge(of(np.ones(3)), price) == 0

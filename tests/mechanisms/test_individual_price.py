@@ -163,3 +163,9 @@ def test_a_sum_is_clamped_and_noise_is_drawn_each_time(measure):
     assert found == [0, -5, LARGEST_SUM, -LARGEST_SUM]
     noisy = IntegerNoise(noise_loss(measure), 2.0**40)
     assert len({noisy.add(7) for _ in range(5)}) == 5
+
+
+def test_a_measurement_is_not_a_function_of_rows(space):
+    for thing in (space >> dp.t.then_count(), dp.t.then_count()):
+        with pytest.raises(InvalidTypeError, match="^per_row must be a function of rows"):
+            NoisySum(thing, 1.0, 1.0)

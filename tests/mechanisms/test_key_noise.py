@@ -184,3 +184,13 @@ def test_doubles_agree_with_the_certified_gaussian():
     for mu, epsilon in ((0.2, 1.0), (1.0, 0.5), (3.0, 2.0)):
         exact = norm.cdf(-epsilon / mu + mu / 2) - exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2)
         assert key_noise._gaussian(mu, epsilon) == pytest.approx(exact, rel=1e-9)
+
+
+def test_several_keys_need_so_many_users():
+    noise = chosen((1.0, 1e-6), 10)
+    assert type(noise) is WeightedGaussian
+    assert (noise.users, noise.loss[0]) == (75, 1.0)
+    assert 0.99e-6 < noise.loss[1] <= 1e-6
+    assert type(chosen((1.0, 1e-6), 2)) is TruncatedGeometric
+    composed, gaussian = composed_geometric(1.0, 1e-6, 3), WeightedGaussian.of(1.0, 1e-6, 3)
+    assert (composed.users, gaussian.users) == (41, 40)

@@ -198,6 +198,7 @@ def test_gaussian_noise_on_floats():
         for space in (FLOAT, FLOATS):
             assert d_in / 2 <= gaussian(space, 2.0, GDP, d_in) <= d_in / 2 * (1 + 1e-14)
     assert gaussian(FLOAT, 2.0, GDP, 0.0) == 0.0
+    assert gaussian(FLOAT, 2.0, FDP, 1.0) == T.gaussian(gaussian(FLOAT, 2.0, GDP, 1.0))
     coarse = gaussian(FLOAT, 2.0, GDP, 1.0, k=-3)
     assert coarse == pytest.approx((1.0 + 2**-3 + 2**-3) / 2.0, rel=1e-12)
     assert 0.5 <= gaussian(SINGLE, 2.0, GDP, 1.0) <= 0.5 * (1 + 1e-6)

@@ -158,3 +158,11 @@ def test_rounding_keeps_the_order(size, one, other):
         assert steps.of("x", low) <= steps.of("x", high)
     except InvalidValueError:
         assume(False)
+
+
+def test_values_beyond_the_doubles_are_infinite():
+    fine, coarse = Steps.for_sensitivity(1.0), Steps.for_sensitivity(1e200)
+    assert fine.value(2**2000) == math.inf
+    assert fine.value(-(2**2000)) == -math.inf
+    assert coarse.value(2**1000) == math.inf
+    assert coarse.value(-(2**1000)) == -math.inf

@@ -422,3 +422,9 @@ def test_what_cannot_be_promised_is_refused():
         plan(PURE_MEASURE, 1.0, 1e-9, **SIZES)
     with pytest.raises(InvalidValueError, match=r"^beta .* at least 1e-300"):
         plan(PURE_MEASURE, 1.0, 1.0, **{**SIZES, "beta": 1e-301})
+
+
+def test_a_plan_costs_no_more_than_its_budget_and_almost_all_of_it():
+    found = plan(PURE_MEASURE, 1.0, 1.0, **SIZES)
+    assert 0.99 <= found.loss(1.0, PURE_MEASURE) <= 1.0
+    assert not found.refresh

@@ -39,7 +39,9 @@ def test_what_can_be_answered_is_kept():
     """Answers of some histogram, without noise, come back as they are."""
     queryable = make(d_mids=[QUIET], universe=4, size=10)([0] * 5 + [2] * 2 + [3] * 3)
     batch = [[1, 0, 0, 0], [1, 0, 1, 0], [0.5, 0.25, 0, 1]]
-    assert queryable(batch).values == pytest.approx([5, 7, 5.5], abs=1e-4)
+    answers = queryable(batch)
+    assert answers.values == pytest.approx([5, 7, 5.5], abs=1e-4)
+    assert [*answers] == np.asarray(answers).tolist()
 
 
 @pytest.mark.parametrize("size", [1000, None])
