@@ -28,7 +28,6 @@ import opendp.prelude as dp
 from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
-from opendp_concurrent.context import frame_query
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -181,7 +180,7 @@ def main() -> None:
     if find_spec("polars"):
         builds["count of a LazyFrame"] = [
             on_a_frame(dp.Context.compositor, dp.polars),
-            on_a_frame(oc.concurrent_context, frame_query),
+            on_a_frame(oc.concurrent_context, dp.m),
         ]
     else:
         estimated["scale_builds_max"] = "without LazyFrames"
