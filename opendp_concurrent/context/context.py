@@ -16,7 +16,7 @@ from .._opendp import dp, uninterruptible
 from ..composition import guarded, loss_of, make_concurrent_odometer, make_limited, privacy_unit
 from ..composition import privacy_loss as pairs_privacy_loss
 from ..data import kind_of_data
-from ..measures import Accumulator, Risk, composition_measure, is_extrinsic
+from ..measures import Accumulator, Risk, composition_measure, is_extrinsic, risk
 from ..queryables import ConcurrentCompositionQueryable
 from .accountant import accountant_of, shares
 from .frame_query import ConcurrentLazyFrameQuery
@@ -383,10 +383,11 @@ class ConcurrentContext(dp.Context, Generic[Q]):
         >>> print(context.summarize())
         spent 0.25, remaining 0.75; a guess is right with probability at most 0.5622...
         """
-        risk: Risk = self.queryable.risk(self.d_in, prior=prior)
+        spent = self.queryable.privacy_loss(self.d_in)  # read once, so that the risk is of it
+        found = risk(self.accountant.output_measure, spent, prior=prior)
         bounded = self.d_out is not None or self.d_mids is not None
         left = self.remaining_privacy_loss() if bounded else None
-        return ContextSummary(self.queryable.privacy_loss(self.d_in), left, risk)
+        return ContextSummary(spent, left, found)
 
     def close(self) -> None:
         """Close the context, and what was launched in it, for good; a ``with`` block does the same.

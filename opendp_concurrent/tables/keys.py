@@ -73,6 +73,11 @@ def make_table_keys(
     tables = tables_of(input_domain, input_metric)
     names = names_of("by", tables.schema, by, KEYS)
     epsilon, delta = epsilon_delta(d_out=d_out)
+    if not (1e-9 <= epsilon <= 100.0 and 1e-200 <= delta < 1.0):
+        raise InvalidValueError(
+            f"d_out ({d_out}) must have an epsilon from 1e-9 to 100 and a delta from 1e-200 to 1: "
+            "with a delta of 0 no key can be released, since a neighbouring table may not have it"
+        )
     most = tables.groups_at_most(frozenset(names))
     if most > MOST_KEYS:
         raise InvalidValueError(
@@ -80,11 +85,10 @@ def make_table_keys(
             "chain with then_group_truncate first"
         )
     own = approximate_member((epsilon, delta), d_in)
-    if not (1e-9 <= own[0] <= epsilon <= 100.0 and 1e-200 <= own[1] <= delta < 1.0):
+    if not (1e-9 <= own[0] and 1e-200 <= own[1]):
         raise InvalidValueError(
-            f"d_out ({d_out}) must have an epsilon from 1e-9 to 100 and a delta from 1e-200 to 1, "
-            f"and so must the loss of one of d_in ({d_in}) units, {own}: with a delta of 0 no key "
-            "can be released, since a neighbouring table may not have it"
+            f"d_in ({d_in}) must be smaller: one of so many units has the loss {own}, which must "
+            "be at least 1e-9 and 1e-200"
         )
     noise = key_noise(own, most)
 

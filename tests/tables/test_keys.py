@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from datetime import date, datetime
+from math import inf
 
 import opendp.prelude as dp
 import pytest
@@ -144,6 +145,13 @@ def test_units_must_have_few_keys(on_duckdb):
     bounded = space >> oc.t.then_truncate(1001)
     with pytest.raises(InvalidValueError, match="at most 1000"):
         oc.m.make_table_keys(*bounded.output_space, "zone", (1.0, 1e-6))
+
+
+@pytest.mark.parametrize("d_out", [(inf, 0.1), (200.0, 0.1), (0.0, 0.1), (1.0, 0.0)])
+def test_a_loss_at_which_no_noise_is_known_is_refused(on_duckdb, d_out):
+    few = visits(on_duckdb).space >> oc.t.then_truncate(1)
+    with pytest.raises(InvalidValueError, match="^d_out"):
+        oc.m.make_table_keys(*few.output_space, "zone", d_out)
 
 
 def context(table, loss):
