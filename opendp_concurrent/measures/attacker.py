@@ -75,7 +75,8 @@ def risk(output_measure: Argument, d_out: Loss, *, prior: float = 0.5) -> Risk:
     :param output_measure: how privacy is measured
     :param d_out: the loss, such as ``privacy_loss()`` of a handle
     :param prior: probability, before he saw anything, that the person is in the data; in (0, 1)
-    :return: ``success``, ``advantage``, ``true_positives`` (at 5 % false positives) and ``prior``
+    :return: ``success``, ``advantage``, ``true_positives`` (at 5 % false positives), ``prior``, and
+        the ``tradeoff`` function from which they follow
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if no conversion from the measure to f-DP is known
 
