@@ -25,7 +25,9 @@ def imports(file):
     return found - {file, Path("__init__.py")}
 
 
-GRAPH = {file: imports(file) for file in FILES if file != Path("__init__.py")}
+@cache
+def graph():
+    return {file: imports(file) for file in FILES if file != Path("__init__.py")}
 
 
 def room(file):
@@ -35,7 +37,7 @@ def room(file):
 def test_nobody_imports_a_module_inside_another_package():
     assert not {
         (str(file), str(other))
-        for file, others in GRAPH.items()
+        for file, others in graph().items()
         for other in others
         if len(other.parts) > 1 and room(other) != room(file) and other.name != "__init__.py"
     }
@@ -47,20 +49,20 @@ def test_no_files_import_each_other():
     def visit(file, path):
         assert file not in path, [*map(str, path), str(file)]
         if file not in done:
-            for other in GRAPH[file]:
+            for other in graph()[file]:
                 if other != file.parent / "__init__.py":
                     visit(other, (*path, file))
             done.add(file)
 
-    for file in GRAPH:
+    for file in graph():
         visit(file, ())
 
 
 def picture():
     """Return each room with the rooms that it needs, without those that these need anyway."""
-    rooms = {room(file) for file in GRAPH}
+    rooms = {room(file) for file in graph()}
     direct = {one: set() for one in rooms}
-    for file, others in GRAPH.items():
+    for file, others in graph().items():
         direct[room(file)] |= {room(other) for other in others} - {room(file)}
 
     def below(one):
