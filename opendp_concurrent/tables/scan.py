@@ -1,9 +1,12 @@
-"""Tables from connections."""
+"""Tables from connections: which engine reads them, and what the owner is told before."""
 
+import atexit
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
+from functools import cache
 from pathlib import PurePath
 from typing import Any, TypeAlias
 from warnings import warn
@@ -11,14 +14,16 @@ from warnings import warn
 from opendp.mod import assert_features
 
 from .. import _checks as checks
-from ..errors import InvalidTypeError, InvalidValueError, ScanWarning
+from ..data import Uncollected, as_lazyframe, collected, is_frame
+from ..errors import Data, InvalidTypeError, InvalidValueError, ScanWarning, shown
 from .csv_file import Csv, is_csv
 from .domain import Tables
-from .duckdb import DuckDB
-from .engine import FEW, ROWS_OF_FEW, Engine, listed
-from .engines import engine_of, engine_of_frame, own_connection
+from .duckdb import Arrow, DuckDB, Frame
+from .engine import FEW, ROWS_OF_FEW, Engine, listed, rendering
 from .plan import Scan
+from .postgres import PostgreSQL
 from .schema import Decimal, Type, schema_of, spelled
+from .spark import Spark
 from .table import Table, table_of
 
 Names: TypeAlias = str | PurePath | Sequence[str | PurePath]
@@ -194,6 +199,69 @@ def _are_paths(value: object) -> bool:
 
 def _is_path(value: object) -> bool:
     return isinstance(value, (str, PurePath))
+
+
+# Which engine a connection belongs to.
+
+ENGINES: dict[str, Callable[[Any], Engine]] = {
+    "duckdb": DuckDB,
+    "_duckdb": DuckDB,
+    "psycopg": PostgreSQL,
+    "pyspark": Spark,
+}
+
+
+@cache
+def _connection(process: int) -> Any:
+    del process  # a fork has a connection of its own
+    from duckdb import connect
+
+    return connect()
+
+
+atexit.register(_connection.cache_clear)
+
+
+def own_connection() -> Any:
+    """Return a connection to DuckDB for files and frames, which can be joined."""
+    return _connection(os.getpid())
+
+
+def engine_of(connection: Any) -> Engine:
+    """Return the engine of a connection, or raise."""
+    for kind in type(connection).__mro__:
+        engine = ENGINES.get(kind.__module__.partition(".")[0])
+        if engine is not None:
+            found = engine(connection)
+            rendering().prepare(found.dialect)
+            return found
+    raise InvalidTypeError(
+        "connection must be of DuckDB, such as duckdb.connect('survey.db'), of PostgreSQL, such as "
+        "psycopg.connect(...), or a session of Spark, found "
+        f"{shown(type(connection).__name__)}"
+    )
+
+
+# Frames of Polars and pandas as tables: rows that are collected once, and copied into DuckDB.
+
+
+def engine_of_frame(value: Data) -> Engine | None:
+    """Return an engine that reads a frame of Polars or pandas; None if it is none; or raise."""
+    if not is_frame(value):
+        return None
+    rendering().prepare(Frame.dialect)
+    if type(value).__module__.partition(".")[0] == "pandas":
+        names = list(value.columns)
+        if not all(isinstance(one, str) for one in names) or len(set(names)) < len(names):
+            raise InvalidTypeError("connection (a frame of pandas) must have different names")
+        return Frame(own_connection(), value)
+    frame = as_lazyframe(value, "connection")
+    if isinstance(frame, Uncollected):
+        raise InvalidTypeError(
+            "connection must be a LazyFrame that is collected: a table has a copy of its rows; "
+            "without it, scan the file itself"
+        )
+    return Frame(own_connection(), Arrow(collected(frame)))
 
 
 # A schema that is proposed from what is stored, for its owner to check and keep as code.

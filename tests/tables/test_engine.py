@@ -7,7 +7,7 @@ import pytest
 from opendp_concurrent.errors import TableError
 from opendp_concurrent.tables import plan as nodes
 from opendp_concurrent.tables.engine import integers
-from opendp_concurrent.tables.engines import engine_of
+from opendp_concurrent.tables.scan import engine_of
 from opendp_concurrent.tables.schema import schema_of
 
 SCAN = nodes.Scan(("table", "main", "t"), schema_of({"person": int}, "person"))
