@@ -3,8 +3,8 @@
 The engine aggregates, OpenDP adds the noise, and this package charges. Transformations of tables
 are in ``oc.t``.
 
-* ``scan.py`` reads a table or a file once, before its owner; ``schema.py``, ``table.py``,
-  ``domain.py`` and ``kind.py`` say what it is.
+* ``scan.py`` reads a table or a file once, before its owner; ``schema.py``, ``table.py`` and
+  ``domain.py`` say what it is.
 * ``expressions.py`` and ``typed.py`` have columns and conditions, ``steps.py`` selections and
   joins, ``per_unit.py`` tables of persons, ``aggregates.py``, ``joint.py``, ``moments.py``,
   ``numbers.py`` and ``keys.py`` the statistics; each has the proof of its stability. ``plan.py``
@@ -43,7 +43,6 @@ from .joint import (
     then_table_prefixes,
 )
 from .keys import make_table_keys, then_table_keys
-from .kind import TABLES
 from .moments import Estimate, bounds_of, powers_of_two, spaced, strategy_for
 from .numbers import Answer
 from .per_unit import (
@@ -87,7 +86,7 @@ from .steps import (
     then_where,
     then_with_columns,
 )
-from .table import Table, unit_of
+from .table import TABLES, Table, unit_of
 
 __all__ = [
     "ROW",

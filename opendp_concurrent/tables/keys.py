@@ -17,7 +17,7 @@ from ..queryables import ConcurrentMeasurement, Sealed, in_python
 from .domain import tables_of, units_in
 from .plan import FoundKeys
 from .schema import KEYS, Type, in_unit, kind_of, names_of, value_of
-from .steps import table_given
+from .table import table_given
 
 
 @constructor

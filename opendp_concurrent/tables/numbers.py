@@ -12,7 +12,7 @@ from . import plan as nodes
 from . import schema as schemas
 from .domain import Norms, Tables, root_above, table_domain, units, units_in
 from .engine import Rows
-from .steps import table_given
+from .table import table_given
 
 INTEGER = "i64"
 MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it

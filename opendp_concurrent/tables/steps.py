@@ -20,18 +20,10 @@ from . import plan as nodes
 from . import schema as schemas
 from .domain import GroupBound, Tables, table_domain, tables_of, units, units_in
 from .expressions import Expression
-from .table import Table
+from .table import Table, table_given
 from .typed import Node, checked, checked_value
 
 MOST_ROWS = checks.at_most(2**31 - 1, "a unit has fewer rows")
-
-
-def table_given(tables: Tables, table: Table) -> Table:
-    """Return the argument of a transformation if it is a table of its domain, or raise."""
-    if type(table) is not Table or table.tables != tables:
-        found = repr(table) if type(table) is Table else type(table).__name__
-        raise InvalidTypeError(f"arg must be Table({tables}), found {found}")
-    return table
 
 
 def step(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.tables.domain import GroupBound
-from opendp_concurrent.tables.kind import TABLES
+from opendp_concurrent.tables.table import TABLES
 
 from . import reference
 from .pipelines import data, keyed, some_keys

@@ -13,7 +13,7 @@ from opendp.metrics import change_one_id_distance
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ScanWarning
 from opendp_concurrent.tables.domain import units
-from opendp_concurrent.tables.table import unit_on
+from opendp_concurrent.tables.table import TABLES
 
 from ..sparks import BY_HAND
 
@@ -29,11 +29,11 @@ def table():
 
 @pytest.mark.parametrize("identifier", ["person", pl.col("person")])
 def test_an_identifier_of_opendp_is_the_unit(table, identifier):
-    assert unit_on(table, *dp.unit_of(contributions=3, identifier=identifier)) == (units(), 3)
+    assert TABLES.unit(table, *dp.unit_of(contributions=3, identifier=identifier)) == (units(), 3)
 
 
 def test_a_changed_unit_is_one_removed_and_one_added(table):
-    assert unit_on(table, change_one_id_distance("person"), 2) == (units(), 4)
+    assert TABLES.unit(table, change_one_id_distance("person"), 2) == (units(), 4)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_changed_unit_is_one_removed_and_one_added(table):
 )
 def test_what_counts_something_else_is_refused(table, unit):
     with pytest.raises(InvalidTypeError, match="^privacy_unit .* own column 'person'"):
-        unit_on(table, *unit)
+        TABLES.unit(table, *unit)
 
 
 # --- each row is a unit ---------------------------------------------------------------------------
@@ -151,11 +151,11 @@ def test_a_unit_that_is_a_row_stays_one_row():
 
 def test_rows_are_counted_by_opendps_units_too(table):
     rows = oc.tables.scan(table.engine()._connection, "t", {"other": int}, oc.tables.ROW)
-    assert unit_on(rows, *dp.unit_of(contributions=3)) == (units(), 3)
-    assert unit_on(rows, *dp.unit_of(changes=3)) == (units(), 6)
-    assert unit_on(rows, *oc.tables.unit_of(units=2)) == (units(), 2)
+    assert TABLES.unit(rows, *dp.unit_of(contributions=3)) == (units(), 3)
+    assert TABLES.unit(rows, *dp.unit_of(changes=3)) == (units(), 6)
+    assert TABLES.unit(rows, *oc.tables.unit_of(units=2)) == (units(), 2)
     with pytest.raises(InvalidTypeError, match="^privacy_unit .* by the table's rows"):
-        unit_on(rows, *dp.unit_of(contributions=1, identifier="other"))
+        TABLES.unit(rows, *dp.unit_of(contributions=1, identifier="other"))
     context = oc.concurrent_context(rows, dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0))
     assert isinstance(context.query(epsilon=0.5).count().laplace().release(), int)
 
