@@ -5,10 +5,9 @@ are in ``oc.t``.
 
 * ``scan.py`` reads a table or a file once, before its owner; ``schema.py``, ``table.py`` and
   ``domain.py`` say what it is.
-* ``expressions.py`` and ``typed.py`` have columns and conditions, ``steps.py`` selections and
-  joins, ``per_unit.py`` tables of persons, ``aggregates.py``, ``joint.py``, ``moments.py``,
-  ``numbers.py`` and ``keys.py`` the statistics; each has the proof of its stability. ``plan.py``
-  is what they build.
+* ``expressions.py`` and ``typed.py`` have columns and conditions, ``steps.py`` selections, joins
+  and tables of persons, ``aggregates.py``, ``moments.py``, ``numbers.py`` and ``keys.py`` the
+  statistics; each has the proof of its stability. ``plan.py`` is what they build.
 * ``engine.py`` runs a plan, in ``duckdb.py``, ``postgres.py`` or ``spark.py``; ``render.py``,
   ``clauses.py`` and ``dialects.py`` write its statement. They need sqlglot, so ``engine.py``
   imports them when the first table is scanned.
@@ -34,7 +33,19 @@ from .aggregates import (
 )
 from .csv_file import Csv
 from .domain import Tables, domain_of_record, table_domain, tables_of, units
-from .expressions import Expression, Then, col, lit, when
+from .expressions import (
+    Answer,
+    Expression,
+    Then,
+    col,
+    count,
+    count_distinct,
+    lit,
+    max,  # noqa: A004
+    min,  # noqa: A004
+    sum,  # noqa: A004
+    when,
+)
 from .joint import (
     Joint,
     make_table_answers,
@@ -44,16 +55,6 @@ from .joint import (
 )
 from .keys import make_table_keys, then_table_keys
 from .moments import Estimate, bounds_of, powers_of_two, spaced, strategy_for
-from .numbers import Answer
-from .per_unit import (
-    count,
-    count_distinct,
-    make_per_unit,
-    max,  # noqa: A004
-    min,  # noqa: A004
-    sum,  # noqa: A004
-    then_per_unit,
-)
 from .scan import describe_schema, scan
 from .schema import (
     KEYS,
@@ -72,6 +73,7 @@ from .schema import (
 )
 from .steps import (
     make_group_truncate,
+    make_per_unit,
     make_private_join,
     make_public_join,
     make_table_select,
@@ -79,6 +81,7 @@ from .steps import (
     make_where,
     make_with_columns,
     then_group_truncate,
+    then_per_unit,
     then_private_join,
     then_public_join,
     then_table_select,

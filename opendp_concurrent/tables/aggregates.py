@@ -23,8 +23,9 @@ from . import plan as nodes
 from . import schema as schemas
 from .domain import GroupBound, Norms, Tables, tables_of
 from .engine import Rows
-from .per_unit import make_per_unit
+from .expressions import Answer
 from .schema import By, Keys
+from .steps import make_per_unit
 
 MOST_EDGES = 10_000  # which a statement sends
 ROWS = (*(first * 10**power for power in range(6) for first in (1, 2, 3, 5)), 10**6)
@@ -192,7 +193,7 @@ def make_rows_per_unit(
     """
     unit = tables_of(input_domain, input_metric).schema.unit
     rows = "n" * (1 + max(map(len, unit), default=0))  # no column of the unit has this name
-    counted = make_per_unit(input_domain, input_metric, {rows: numbers.Answer("count")})
+    counted = make_per_unit(input_domain, input_metric, {rows: Answer("count")})
     return counted >> then_table_histogram(rows, edges, norm=norm)
 
 

@@ -1,4 +1,4 @@
-"""Expressions on one row, as they are written: columns, constants, and what is made of them.
+"""What is asked of a table, as it is written: expressions on one row, and statistics.
 
 An expression is checked against a schema when it is used, by ``typed.py``. It is spelled as in
 Polars, and each operation has a defined value on every row: NULL where there is none, never an
@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -303,3 +303,65 @@ def _condition(value: Expression, name: str = "the predicate") -> Expression:
             "put parentheses around each comparison, because & and | bind more tightly"
         )
     return value
+
+
+# Statistics of a column, by name: of all rows, or of those of a unit.
+
+Statistic: TypeAlias = Literal[
+    "count", "sum", "mean", "variance", "stdev", "count_distinct", "min", "max"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A statistic that is asked together with others.
+
+    :ivar statistic: ``"count"`` of rows or ``"sum"``; for :func:`.make_table_answers` also
+        ``"mean"``, ``"variance"`` or ``"stdev"``; for :func:`.make_per_unit` also
+        ``"count_distinct"``, ``"min"`` or ``"max"``
+    :ivar column: of integers or floats; None for a count
+    :ivar bounds: lower and upper bound, as for :func:`.make_table_sum`
+    :ivar quantum: for floats only: values are rounded to multiples of it; for a mean, a variance or
+        a deviation about a millionth of the larger bound if left out
+    """
+
+    statistic: Statistic
+    column: str | None = None
+    bounds: tuple[float, float] | None = None
+    quantum: float | None = None
+
+
+checks.sent(Answer, "table_answer")(Answer)  # what it is made of is checked where it is asked
+
+
+def count() -> Answer:
+    """Return the number of rows: of each unit, for :func:`.make_per_unit`."""
+    return Answer("count")
+
+
+def count_distinct(column: str) -> Answer:
+    """Return the number of different values of a column, for :func:`.make_per_unit`."""
+    return Answer("count_distinct", column)
+
+
+def sum(  # noqa: A001 - the name in SQL and Polars, as of min and max
+    column: str, bounds: tuple[float, float], quantum: float | None = None
+) -> Answer:
+    """Return the sum of a column, for :func:`.make_per_unit`; the sum is clamped to the bounds.
+
+    :param column: of integers, decimals or floats; a missing value adds 0
+    :param bounds: lower and upper bound of the sum
+    :param quantum: for floats only: each value is rounded to a multiple of it, and clamped to 2^51
+        of them
+    """
+    return Answer("sum", column, bounds, quantum)
+
+
+def min(column: str) -> Answer:  # noqa: A001
+    """Return the smallest value of a column, for :func:`.make_per_unit`; NULL if there is none."""
+    return Answer("min", column)
+
+
+def max(column: str) -> Answer:  # noqa: A001
+    """Return the largest value of a column, for :func:`.make_per_unit`; NULL if there is none."""
+    return Answer("max", column)

@@ -17,10 +17,10 @@ from . import plan as nodes
 from .aggregates import binned, counted, edges_of, groups_or_one, unit_of_sum
 from .domain import tables_of
 from .engine import Rows
+from .expressions import Answer
 from .moments import MOST_CELLS, MOST_STEPS, Estimate, Moments, strategy_for
 from .moments import Statistic as OfMoments
 from .numbers import (
-    Answer,
     check_bounds,
     combined,
     make_answer,

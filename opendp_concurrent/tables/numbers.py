@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from .. import _checks as checks
 from .. import _opendp as _native
@@ -84,33 +84,6 @@ def make_answer(
         _native.carry(function),
         _native.carry(lambda d_in: output.map(units_in(d_in=d_in))),
     )
-
-
-Statistic: TypeAlias = Literal[
-    "count", "sum", "mean", "variance", "stdev", "count_distinct", "min", "max"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A statistic that is asked together with others.
-
-    :ivar statistic: ``"count"`` of rows or ``"sum"``; for :func:`.make_table_answers` also
-        ``"mean"``, ``"variance"`` or ``"stdev"``; for :func:`.make_per_unit` also
-        ``"count_distinct"``, ``"min"`` or ``"max"``
-    :ivar column: of integers or floats; None for a count
-    :ivar bounds: lower and upper bound, as for :func:`.make_table_sum`
-    :ivar quantum: for floats only: values are rounded to multiples of it; for a mean, a variance or
-        a deviation about a millionth of the larger bound if left out
-    """
-
-    statistic: Statistic
-    column: str | None = None
-    bounds: tuple[float, float] | None = None
-    quantum: float | None = None
-
-
-checks.sent(Answer, "table_answer")(Answer)  # what it is made of is checked where it is asked
 
 
 def quantised(
