@@ -30,8 +30,8 @@ from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
 from opendp_concurrent.tables import plan
+from opendp_concurrent.tables.aggregates import Joint
 from opendp_concurrent.tables.domain import Tables, table_domain, units
-from opendp_concurrent.tables.joint import Joint
 from opendp_concurrent.tables.render import statement
 from opendp_concurrent.tables.schema import Schema
 

@@ -15,19 +15,24 @@ are in ``oc.t``.
 
 from .aggregates import (
     ROWS,
+    Joint,
     make_distinct_units,
     make_distinct_values,
     make_quantile_scores,
     make_rows_per_unit,
+    make_table_answers,
     make_table_count,
     make_table_histogram,
+    make_table_prefixes,
     make_table_sum,
     then_distinct_units,
     then_distinct_values,
     then_quantile_scores,
     then_rows_per_unit,
+    then_table_answers,
     then_table_count,
     then_table_histogram,
+    then_table_prefixes,
     then_table_sum,
     unit_of_sum,
 )
@@ -45,13 +50,6 @@ from .expressions import (
     min,  # noqa: A004
     sum,  # noqa: A004
     when,
-)
-from .joint import (
-    Joint,
-    make_table_answers,
-    make_table_prefixes,
-    then_table_answers,
-    then_table_prefixes,
 )
 from .keys import make_table_keys, then_table_keys
 from .moments import Estimate, bounds_of, powers_of_two, spaced, strategy_for

@@ -8,7 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.tables.joint import Joint
+from opendp_concurrent.tables.aggregates import Joint
 from opendp_concurrent.tables.schema import Schema
 
 from .pipelines import Data
