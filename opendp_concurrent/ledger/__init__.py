@@ -6,16 +6,23 @@
   decided on the charges in the ledger. Its charge is durable before its mechanism runs.
 * The ledger only appends entries. Each entry contains the hash of the entry before it.
 
-Read ``book.py`` first: it has the launch. ``encoding.py``, ``charges.py`` and ``replay.py`` say
-what is written of each value, ``backends.py``, ``store.py`` and ``schema.py`` have the database,
-``audit.py`` and ``report.py`` what an owner reads.
+Read ``book.py`` first: it has the launch. ``encoding.py`` and ``charges.py`` say what is
+written of each value, ``backends.py``, ``store.py`` and ``schema.py`` have the database,
+``audit.py`` replays charges, ``ledger.py`` and ``report.py`` have what an owner uses.
 """
 
-from . import extra as _extra  # says what to install
+try:
+    import sqlalchemy as _sqlalchemy
+except ImportError as error:
+    raise ImportError(
+        "a ledger needs SQLAlchemy, which the extra named ledger installs; from a clone: "
+        "pip install -e '.[ledger]'",
+        name="sqlalchemy",
+    ) from error
+
 from .audit import LimitSummary, Summary
 from .encoding import Entry, register_tag
-from .ledger import SqlLedger
-from .opening import create_ledger, datasets, open_ledger
+from .ledger import SqlLedger, create_ledger, datasets, open_ledger
 from .report import Line, has_blocks, height_of, in_words, spending
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Audit the charges of a budget, from the first one or from a state that the ledger keeps.
+"""Replay and audit the charges of a budget, from the first or from a state that is kept.
 
 A process that has read ``EVERY`` charges since, all of which it has checked, writes the state after
 them. Whoever opens the ledger then begins there. A state is not believed, and all charges are read,
@@ -7,11 +7,16 @@ keep charges from being changed were made anew since. SQLite has no trigger for 
 an old charge: only who reads all charges finds it.
 """
 
+from __future__ import annotations
+
+import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from hashlib import sha256
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -20,12 +25,127 @@ from sqlalchemy import Connection, inspect
 from .._checks import counted
 from .._opendp import interruptible, uninterruptible
 from ..accounting import Terms, Within
-from ..errors import InvalidValueError, LedgerDamagedError, LedgerError, shown
+from ..errors import InvalidValueError, LedgerDamagedError, LedgerError, Loss, shown
+from ..measures import AccumulatorState
 from . import encoding
 from . import schema as tables
-from .charges import Limits, LimitTotal, agreed_total, read_terms
-from .replay import Known, can_keep, digest, read_state, replay, write_state
+from .charges import LimitedCharge, Limits, LimitTotal, Path, agreed_total, read_terms
 from .store import Store
+
+# Replay charges: check that each follows from the charge before it, and add up their losses.
+
+_START = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+_FIRST = (datetime.min.replace(tzinfo=timezone.utc) - _START) // _MICROSECOND
+_LAST = (datetime.max.replace(tzinfo=timezone.utc) - _START) // _MICROSECOND
+
+
+class Known(NamedTuple):
+    """The state after a charge.
+
+    Its number and hash, the sum so far, and the limits.
+    """
+
+    sequence: int
+    head: str
+    accumulator: AccumulatorState[Any]
+    limits: Limits
+
+    def copied(self) -> Known:
+        """Return it with limits of its own."""
+        return self._replace(limits=self.limits.copy())
+
+    def settled(self) -> Known:
+        """Return it, with the limits that it was a draft of brought to its state."""
+        return self._replace(limits=self.limits.settled())
+
+
+def replay(
+    known: Known, rows: Iterable[Any], tell: Callable[[encoding.Entry], object] | None = None
+) -> Known:
+    """Return the state after ``known`` and the charges in ``rows``.
+
+    :param rows: rows of the table ``charges``, with all columns
+    :param tell: called with each entry
+    :raises LedgerDamagedError: naming the charge that does not follow from the charge before it
+    """
+    sequence, head, total, limits = known
+    before: Any = None  # dataset, label and mechanism of the charge before
+    hash_after: Any = None
+    last: Any = None  # the d_mid of the charge before
+    waiting = 0  # how often more the total must have it
+
+    def settled(newest: int) -> AccumulatorState[Any]:
+        with encoding.reading(f"charge {newest}"):
+            return total.after(last, waiting) if waiting else total
+
+    for row in rows:
+        dataset, number, microseconds, label, mechanism, text, written = row
+        sequence += 1
+        if type(number) is not int or number != sequence:
+            raise LedgerDamagedError(f"charge {sequence} is missing")
+        same = dataset, label, mechanism
+        try:
+            if same != before:
+                hash_after = encoding.hasher(*same)
+            head = hash_after(head, sequence, microseconds, encoding.canonical(text))
+        except encoding.UNREADABLE:  # no charge was written with such values
+            head = ""
+        if not head or written != head:
+            raise LedgerDamagedError(f"charge {sequence} does not follow from those before it")
+        if same != before or not encoding.is_plain(text):
+            what = f"charge {sequence}"
+            encoding.require_text(
+                what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text
+            )
+        before = same
+        try:
+            if not (type(microseconds) is int and _FIRST <= microseconds <= _LAST):
+                raise InvalidValueError(f"its time ({microseconds!r}) is not in years 1 to 9999")
+            d_mid = charge = encoding.decode(text)
+            if isinstance(charge, LimitedCharge):
+                if limits is known.limits:
+                    limits = limits.draft()  # to which all are added
+                limits.replay(charge)
+                d_mid = charge.d_mid
+            if d_mid is last and tell is None:
+                waiting += 1  # it was added without an error; many are added in one step
+            else:
+                total = settled(sequence - 1).after(d_mid, 1)
+                last, waiting = d_mid, 0
+        except encoding.UNREADABLE as error:
+            raise encoding.unreadable(f"charge {sequence}", error) from None
+        if tell is not None:
+            path: Path = ()
+            losses: tuple[Loss, ...] = ()
+            if isinstance(charge, LimitedCharge):
+                path, losses = limits.path(charge.limit), limits.losses(charge.limit)
+            loss, time = total.loss, _START + timedelta(microseconds=microseconds)
+            tell(encoding.Entry(sequence, time, label, mechanism, d_mid, loss, head, path, losses))
+    return Known(sequence, head, settled(sequence), limits)
+
+
+# Write the state of a budget after a charge, so that whoever opens it reads later charges only.
+#
+# The digest covers the state, the first hash, and thus dataset and terms, and what the database
+# says of the triggers that keep charges from being changed. It shows damage and careless edits. It
+# is no signature: who may write to the database can compute it.
+
+
+def write_state(known: Known) -> str:
+    """Write the state after a charge."""
+    total, limits = known.accumulator.to_record(), known.limits.to_record()
+    return encoding.canonical([known.sequence, known.head, total, limits])
+
+
+def digest(first: str, guard: str, state: str) -> str:
+    """Return the digest of a state.
+
+    :param first: the hash before the first charge
+    :param guard: what the database says of its triggers
+    """
+    return sha256(encoding.canonical([first, guard, state]).encode()).hexdigest()
+
 
 EVERY = 20_000  # charges
 
@@ -49,7 +169,9 @@ class KeptState:
             return
         self._at = known.sequence
         with suppress(LedgerError, *encoding.UNREADABLE):
-            if can_keep(known, terms):
+            every = [terms.accumulator, *(one.terms.accumulator for one in known.limits.all())]
+            # records of these totals do not say what they are without the charges
+            if not any(getattr(type(one), "follows_from_charges", False) for one in every):
                 self._write(write_state(known))
 
     def _write(self, state: str) -> None:
@@ -73,7 +195,12 @@ def find_kept(connection: Connection, first: Known, dataset: str, terms: Terms) 
     row = connection.execute(tables.READ_STATE, {"of": dataset}).one_or_none()
     if row is None or digest(first.head, _guard(connection), row.state) != row.digest:
         return None
-    return read_state(terms, row.state)
+    with suppress(*encoding.UNREADABLE):
+        sequence, head, total, limits = json.loads(row.state)
+        known = Known(sequence, head, encoding.read_total(terms, total), Limits.from_record(limits))
+        if type(sequence) is int and type(head) is str and write_state(known) == row.state:
+            return known
+    return None
 
 
 def _guard(connection: Connection) -> str:
@@ -169,11 +296,6 @@ class Audited(NamedTuple):
     terms: Terms | None
     newest: Known
     first: Known
-
-    @property
-    def known(self) -> Known | None:
-        """Return the state after the newest charge; None before the first use."""
-        return None if self.terms is None else self.newest
 
     def summary(self) -> Summary:
         """Return the state of the budget for its owner."""

@@ -19,11 +19,10 @@ from ..accounting import Account, Charge, Launch, Lifecycle, LimitCharge, Terms,
 from ..errors import ForkedError, LedgerDamagedError, LedgerError, Loss, charged, tell_charged
 from ..measures import AccumulatorState
 from . import schema as tables
-from .audit import KeptState, Milestone
+from .audit import KeptState, Known, Milestone, replay
 from .backends import DriverConnection
 from .charges import Path, agreed_total, check_kept
 from .encoding import canonical, encode, hasher, reading, require_count
-from .replay import Known, replay
 from .store import Store
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from ..errors import ConcurrentError, InvalidValueError, Json, rounded
 from ..measures import by_tag, risk_of
 from .audit import LimitSummary, Summary
 from .encoding import Entry
-from .ledger import SqlLedger
-from .opening import datasets, open_ledger
+from .ledger import SqlLedger, datasets, open_ledger
 from .report import has_blocks, one_line
 
 _SHOWN = 40  # widest text of a column

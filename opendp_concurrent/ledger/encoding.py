@@ -333,23 +333,16 @@ SCHEMA_VERSION = 1  # the first hash contains it
 
 def first_hash(dataset: str, terms: str | None) -> str:
     """Return the hash before the first charge. It covers the dataset and the terms."""
-    return _hash(("opendp_concurrent", SCHEMA_VERSION, dataset, terms))
-
-
-def next_hash(before: str, charge: tuple[Any, ...]) -> str:
-    """Return the hash of a charge that follows the hash ``before``.
-
-    :param charge: dataset, sequence, time, label, mechanism, d_mid
-    """
-    return _hash((before, *charge))
+    text = canonical(("opendp_concurrent", SCHEMA_VERSION, dataset, terms))
+    return sha256(text.encode()).hexdigest()
 
 
 @lru_cache(maxsize=256, typed=True)  # also of what others wrote
 def hasher(dataset: str, label: str, mechanism: str) -> Callable[[str, int, int, str], str]:
-    """Return :func:`next_hash` for charges of one dataset, label and mechanism.
+    """Return the hash of charges of one dataset, label and mechanism.
 
-    It maps the hash before, the sequence, the time and the JSON of the d_mid to the hash. The
-    numbers must be of the class int itself: then their text is their JSON.
+    It maps the hash before, the sequence, the time and the JSON of the d_mid to the hash: that of
+    the list of all seven as JSON. Whoever reads a charge also checks that its time is an integer.
     """
     first, last = canonical(dataset), f"{canonical(label)},{canonical(mechanism)}"
 
@@ -358,10 +351,6 @@ def hasher(dataset: str, label: str, mechanism: str) -> Callable[[str, int, int,
         return sha256(text.encode()).hexdigest()
 
     return after
-
-
-def _hash(parts: tuple[Any, ...]) -> str:
-    return sha256(canonical(parts).encode()).hexdigest()
 
 
 # What a ledger records of one charge.

@@ -1,4 +1,4 @@
-"""The ledger of a dataset, as users see it, and its charges as events of dp-accounting.
+"""Create and open ledgers; the ledger of a dataset, and its charges as events of dp-accounting.
 
 A d_mid is a certificate, so the event of a mechanism that attains it is an upper bound for the
 mechanism that was launched. The measure knows the mechanism that attains it.
@@ -6,25 +6,26 @@ mechanism that was launched. The measure knows the mechanism that attains it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from datetime import datetime, timezone
 from html import escape
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from .. import _checks as checks
 from .._checks import Text, checked, instance, optional, text
 from .._opendp import uninterruptible
 from ..accounting import Terms, label_text
-from ..errors import InvalidTypeError, LedgerDamagedError, LedgerError
+from ..errors import Argument, InvalidTypeError, InvalidValueError, LedgerDamagedError, LedgerError
 from ..measures import by_tag
 from . import schema as tables
-from .audit import Audited, Entries, KeptState, Summary, audit, milestone
+from .audit import Audited, Entries, KeptState, Known, Summary, audit, audit_later, milestone
 from .book import Seen, SqlBook
 from .charges import Limits, first_record, read_terms, require_same, write_terms
 from .encoding import Entry, empty_total, first_hash
-from .replay import Known
 from .report import report_of
-from .schema import index_labels
 from .store import Store
 
 if TYPE_CHECKING:
@@ -82,11 +83,12 @@ class SqlLedger:
         self, store: Store, dataset: str, audited: Audited | None = None, read_only: bool = False
     ) -> None:
         self._store, self.dataset, self.read_only = store, dataset, read_only
-        known = None if audited is None else audited.known
-        self._known, self._seen = known, Seen()  # the audited state
+        self._known: Known | None = None  # the audited state
+        self._seen = Seen()
         self._kept = KeptState(store, dataset, 0 if audited is None else audited.first.sequence)
         self._indexed = False  # whether labels are, as far as this process may do it
         if audited is not None and audited.terms is not None:
+            self._known = audited.newest
             self._seen.see(*audited.newest[:2])
             if not read_only:
                 self._kept.pass_by(audited.newest, audited.terms)
@@ -122,7 +124,7 @@ class SqlLedger:
                 require_same(row.terms, terms)
                 text, terms = row.terms, read_terms(row.terms)
         first = Known(0, first_hash(self.dataset, text), empty_total(terms), Limits())
-        known = self._known or first
+        known = first if self._known is None else self._known
         return SqlBook(self._store, self.dataset, terms, known.copied(), self._seen, self._kept)
 
     @checked
@@ -211,7 +213,7 @@ class SqlLedger:
             with self._store.reading() as connection:
                 return bool(connection.execute(tables.HAS_LABEL, values).scalar_one())
         if not self._indexed:
-            index_labels(self._store)
+            tables.index_labels(self._store)
             self._indexed = True
         with self._store.writing(values, tables.LOCK_HEAD, tables.HAS_LABEL) as (_, found):
             if not found[0]:
@@ -307,3 +309,183 @@ class SqlLedger:
 
     def __repr__(self) -> str:
         return f"SqlLedger({self._store.name!r}, dataset={self.dataset!r})"
+
+
+# Create and open ledgers.
+
+
+@checks.guard("path", None, 3, b"a.db", "", "a\0b", "\ud800")
+def path_or_url(name: str, value: Argument) -> str | os.PathLike[str]:
+    """Return a path or a URL, or raise."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise InvalidTypeError(
+            f"{name} must be a path or a URL, found {type(value).__name__}; "
+            "pass for example pathlib.Path('budget.db')"
+        )
+    try:
+        plain = os.fspath(value)
+        plain.encode()
+        usable = type(plain) is not bytes and 0 < len(plain) <= 4096 and "\0" not in plain
+    except Exception:
+        usable = False
+    if not usable:
+        raise InvalidValueError(
+            f"{name} ({checks.shown(value)}) must be a valid path or URL: 1 to 4,096 characters of "
+            "Unicode, without NUL"
+        )
+    return str.__str__(plain) if isinstance(value, str) else cast("os.PathLike[str]", value)
+
+
+_LONGEST = 1e6  # seconds to wait: databases count milliseconds in 32 bits
+
+Place = Annotated[str | os.PathLike[str], path_or_url]
+Dataset = Annotated[
+    str,
+    checks.text.narrowed(
+        lambda name: bool(name) and name.isprintable(),
+        "be a name that is printable, because errors contain it",
+        "",
+        "a\nb",
+        kind="name of a dataset",
+    ),
+]
+Wait = Annotated[
+    float,
+    checks.non_negative.narrowed(lambda wait: wait <= _LONGEST, f"be at most {_LONGEST:g} s"),
+]
+
+
+@checked
+@uninterruptible
+def create_ledger(path_or_url: Place, dataset: Dataset, *, wait: Wait = 60.0) -> SqlLedger:
+    """Make a ledger for the privacy budget of a dataset.
+
+    Call this once per dataset; later, call :func:`open_ledger`. One file or database may have the
+    budgets of several datasets.
+
+    :param path_or_url: path of an SQLite file on a local disk; for several machines, the URL of a
+        PostgreSQL database, such as ``"postgresql+psycopg://user@host/database"``
+    :param dataset: name of the dataset; :func:`open_ledger` needs the same name
+    :param wait: seconds to wait for other processes before a launch fails
+    :return: a ledger, for the argument ``ledger`` of ``make_concurrent_filter``
+    :raises LedgerError: if the dataset has a ledger there, or the ledger cannot be written
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from opendp_concurrent.ledger import create_ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with create_ledger(Path(folder.name) / "budget.db", dataset="survey 2026") as ledger:
+    ...     ledger.summary().launches
+    0
+    >>> folder.cleanup()
+    """
+    store = Store(path_or_url, create=True, wait=wait)
+    try:
+        tables.make_tables(store)
+        with store.writing({}) as (driver, _):
+            store.lock_all(driver)
+            connection = driver.connection
+            if connection.execute(tables.READ_BUDGET, {"of": dataset}).first() is not None:
+                raise LedgerError(
+                    f"ledger {store.name} has a budget of {dataset!r} already; call open_ledger"
+                )
+            head = first_hash(dataset, None)
+            row = {
+                "dataset": dataset,
+                "created": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
+                "terms": None,
+                "sequence": 0,
+                "head": head,
+                "record": None,
+            }
+            connection.execute(tables.budgets.insert(), row)
+    except BaseException:
+        store.discard()
+        raise
+    return SqlLedger(store, dataset)
+
+
+@checked
+@uninterruptible
+def open_ledger(
+    path_or_url: Place,
+    dataset: Dataset,
+    *,
+    anchor: Text | None = None,
+    read_only: bool = False,
+    wait: Wait = 60.0,
+) -> SqlLedger:
+    """Open a ledger that :func:`create_ledger` made, and check that it is consistent.
+
+    :param path_or_url: path or URL that was given to :func:`create_ledger`
+    :param dataset: name that was given to :func:`create_ledger`
+    :param anchor: anchor of an earlier ``ledger.summary()``, kept elsewhere; the ledger must
+        contain its charge. Only an anchor detects that this is an older copy, that somebody removed
+        the newest charges, or wrote a new ledger
+    :param read_only: whether to refuse launches
+    :param wait: seconds to wait for other processes before a launch fails
+    :return: a ledger, for the argument ``ledger`` of ``make_concurrent_filter``
+    :raises LedgerMismatchError: if there is no budget of that dataset
+    :raises LedgerDamagedError: if the ledger is inconsistent
+    :raises LedgerError: if there is no ledger, or it has another schema
+    :raises UnregisteredError: if the ledger has a value whose class is not registered
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from opendp_concurrent.ledger import create_ledger, open_ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "budget.db"
+    >>> create_ledger(path, dataset="survey 2026").close()
+    >>> open_ledger(path, dataset="survey 2025")
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.LedgerMismatchError: dataset does not match: the ledger has ...
+    >>> open_ledger(path, dataset="survey 2026").close()
+    >>> folder.cleanup()
+    """
+    milestones = [] if anchor is None else [milestone(anchor)]
+    store = Store(path_or_url, create=False, wait=wait)
+    try:
+        tables.require_dataset(store, dataset)
+        store.prepare(read_only=read_only)
+        with store.snapshot() as connection:
+            # an anchor is a reason to check that all charges lead to it
+            read = audit_later if anchor is None else audit
+            audited = read(connection, dataset, milestones)
+    except BaseException:
+        store.close()
+        raise
+    return SqlLedger(store, dataset, audited, read_only)
+
+
+@checked
+@uninterruptible
+def datasets(path_or_url: Place, *, wait: Wait = 60.0) -> list[str]:
+    """Return the names of the datasets in a ledger.
+
+    :param path_or_url: path or URL that was given to :func:`create_ledger`
+    :param wait: seconds to wait for other processes
+    :return: sorted names
+    :raises LedgerError: if there is no ledger, or it has another schema
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from opendp_concurrent.ledger import create_ledger, datasets
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "budget.db"
+    >>> create_ledger(path, dataset="survey 2026").close()
+    >>> datasets(path)
+    ['survey 2026']
+    >>> folder.cleanup()
+    """
+    with closing(Store(path_or_url, create=False, wait=wait)) as store:
+        return tables.names_of_datasets(store)

@@ -3,71 +3,56 @@
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import (
-    DDL,
-    BigInteger,
-    Column,
-    Connection,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    bindparam,
-    delete,
-    event,
-    insert,
-    inspect,
-    literal_column,
-    select,
-    text,
-    update,
-)
+import sqlalchemy as sql
 
 from ..errors import LedgerError, LedgerMismatchError, shown
 from .encoding import SCHEMA_VERSION, require_text
 from .store import Store
 
-metadata = MetaData()
-side = MetaData()  # tables that are made when they are needed, if this process may
+metadata = sql.MetaData()
+side = sql.MetaData()  # tables that are made when they are needed, if this process may
 
-schema = Table("opendp_concurrent_schema", metadata, Column("version", Integer, nullable=False))
-
-budgets = Table(
-    "opendp_concurrent_budgets",
-    metadata,
-    Column("dataset", String, primary_key=True),
-    Column("created", String, nullable=False),
-    Column("terms", String),  # written at the first use, and never changed
-    Column("sequence", BigInteger, nullable=False),
-    Column("head", String, nullable=False),  # hash of the newest charge
-    Column("record", String),  # the running total, exactly
+schema = sql.Table(
+    "opendp_concurrent_schema", metadata, sql.Column("version", sql.Integer, nullable=False)
 )
 
-charges = Table(
+budgets = sql.Table(
+    "opendp_concurrent_budgets",
+    metadata,
+    sql.Column("dataset", sql.String, primary_key=True),
+    sql.Column("created", sql.String, nullable=False),
+    sql.Column("terms", sql.String),  # written at the first use, and never changed
+    sql.Column("sequence", sql.BigInteger, nullable=False),
+    sql.Column("head", sql.String, nullable=False),  # hash of the newest charge
+    sql.Column("record", sql.String),  # the running total, exactly
+)
+
+charges = sql.Table(
     "opendp_concurrent_charges",
     metadata,
-    Column("dataset", String, primary_key=True),
-    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
-    Column("time", BigInteger, nullable=False),  # microseconds since 1970, by the computer's clock
-    Column("label", String, nullable=False),
-    Column("mechanism", String, nullable=False),
-    Column("d_mid", String, nullable=False),
-    Column("hash", String, nullable=False),
+    sql.Column("dataset", sql.String, primary_key=True),
+    sql.Column("sequence", sql.BigInteger, primary_key=True, autoincrement=False),
+    sql.Column("time", sql.BigInteger, nullable=False),  # microseconds since 1970, by the clock
+    sql.Column("label", sql.String, nullable=False),
+    sql.Column("mechanism", sql.String, nullable=False),
+    sql.Column("d_mid", sql.String, nullable=False),
+    sql.Column("hash", sql.String, nullable=False),
     sqlite_with_rowid=False,
 )
 
-kept = Table(  # the state after a charge, from which opening goes on
+kept = sql.Table(  # the state after a charge, from which opening goes on
     "opendp_concurrent_kept",
     side,
-    Column("dataset", String, primary_key=True),
-    Column("state", String, nullable=False),
-    Column("digest", String, nullable=False),
+    sql.Column("dataset", sql.String, primary_key=True),
+    sql.Column("state", sql.String, nullable=False),
+    sql.Column("digest", sql.String, nullable=False),
 )
 
 
 def _after_create(dialect: str, statement: str) -> None:
-    ddl: Any = DDL(statement)  # type: ignore[no-untyped-call]  # SQLAlchemy does not annotate it
-    event.listen(charges, "after_create", ddl.execute_if(dialect=dialect))
+    # SQLAlchemy does not annotate it
+    ddl: Any = sql.DDL(statement)  # type: ignore[no-untyped-call]
+    sql.event.listen(charges, "after_create", ddl.execute_if(dialect=dialect))
 
 
 for _change in ("UPDATE", "DELETE"):
@@ -87,43 +72,45 @@ _after_create(
     "opendp_concurrent_charges EXECUTE FUNCTION opendp_concurrent_append_only()",
 )
 
-_OF_DATASET = budgets.c.dataset == bindparam("of")
+_OF_DATASET = budgets.c.dataset == sql.bindparam("of")
 
-READ_HEAD = select(budgets.c.sequence, budgets.c.head, budgets.c.record).where(_OF_DATASET)
+READ_HEAD = sql.select(budgets.c.sequence, budgets.c.head, budgets.c.record).where(_OF_DATASET)
 LOCK_HEAD = READ_HEAD.with_for_update()  # SQLite has locked the database already
-READ_BUDGET = select(budgets).where(_OF_DATASET)
+READ_BUDGET = sql.select(budgets).where(_OF_DATASET)
 LOCK_BUDGET = READ_BUDGET.with_for_update()
-READ_DATASETS = select(budgets.c.dataset).order_by(budgets.c.dataset)
-READ_CHARGES = select(charges).where(charges.c.dataset == bindparam("of"))
+READ_DATASETS = sql.select(budgets.c.dataset).order_by(budgets.c.dataset)
+READ_CHARGES = sql.select(charges).where(charges.c.dataset == sql.bindparam("of"))
 READ_CHARGES = READ_CHARGES.order_by(charges.c.sequence)
-READ_LATER = READ_CHARGES.where(charges.c.sequence > bindparam("after"))
+READ_LATER = READ_CHARGES.where(charges.c.sequence > sql.bindparam("after"))
 READ_PAGE = READ_LATER.limit(1000)
-READ_STATE = select(kept.c.state, kept.c.digest).where(kept.c.dataset == bindparam("of"))
-FORGET_STATE = delete(kept).where(kept.c.dataset == bindparam("of"))
-READ_TRIGGERS = text(
+READ_STATE = sql.select(kept.c.state, kept.c.digest).where(kept.c.dataset == sql.bindparam("of"))
+FORGET_STATE = sql.delete(kept).where(kept.c.dataset == sql.bindparam("of"))
+READ_TRIGGERS = sql.text(
     "SELECT oid, xmin, tgenabled FROM pg_trigger WHERE tgname = 'opendp_concurrent_append_only' "
     "AND tgrelid = to_regclass('opendp_concurrent_charges') ORDER BY oid"
 )
-ADD_CHARGE = insert(charges).values({column.name: bindparam(column.name) for column in charges.c})
-MOVE_HEAD = update(budgets).where(_OF_DATASET)
-MOVE_HEAD = MOVE_HEAD.values({c: bindparam(c) for c in ("sequence", "head", "record")})
-SETTLE_TERMS = update(budgets).where(_OF_DATASET)
-SETTLE_TERMS = SETTLE_TERMS.values({c: bindparam(c) for c in ("terms", "head", "record")})
+ADD_CHARGE = sql.insert(charges).values(
+    {column.name: sql.bindparam(column.name) for column in charges.c}
+)
+MOVE_HEAD = sql.update(budgets).where(_OF_DATASET)
+MOVE_HEAD = MOVE_HEAD.values({c: sql.bindparam(c) for c in ("sequence", "head", "record")})
+SETTLE_TERMS = sql.update(budgets).where(_OF_DATASET)
+SETTLE_TERMS = SETTLE_TERMS.values({c: sql.bindparam(c) for c in ("terms", "head", "record")})
 
 # Made when a label is first looked up, also in ledgers of older versions, which ignore it. Labels
 # and names have any length, and PostgreSQL indexes at most 2,704 bytes: there it has their starts.
 START = 128  # characters
 _STARTS = [f"substr({name}, 1, {START})" for name in ("label", "dataset")]
 _INDEX = "CREATE INDEX IF NOT EXISTS opendp_concurrent_labels ON opendp_concurrent_charges"
-INDEX_LABELS = text(f"{_INDEX} ({', '.join(_STARTS)})")
-INDEX_LABELS_EMBEDDED = text(f"{_INDEX} (label, dataset)")
-HAS_LABEL = select(  # of columns in the index: SQLite then prefers it to the primary key
-    select(charges.c.sequence)
+INDEX_LABELS = sql.text(f"{_INDEX} ({', '.join(_STARTS)})")
+INDEX_LABELS_EMBEDDED = sql.text(f"{_INDEX} (label, dataset)")
+HAS_LABEL = sql.select(  # of columns in the index: SQLite then prefers it to the primary key
+    sql.select(charges.c.sequence)
     .where(
-        charges.c.dataset == bindparam("of"),
-        charges.c.label == bindparam("label"),
-        literal_column(_STARTS[0]) == bindparam("label_start", type_=String),
-        literal_column(_STARTS[1]) == bindparam("of_start", type_=String),
+        charges.c.dataset == sql.bindparam("of"),
+        charges.c.label == sql.bindparam("label"),
+        sql.literal_column(_STARTS[0]) == sql.bindparam("label_start", type_=sql.String),
+        sql.literal_column(_STARTS[1]) == sql.bindparam("of_start", type_=sql.String),
     )
     .exists()
 )
@@ -143,7 +130,7 @@ def make_tables(store: Store) -> None:
     with store.writing({}) as (driver, _):
         store.lock_all(driver)
         connection = driver.connection
-        names = inspect(connection).get_table_names()
+        names = sql.inspect(connection).get_table_names()
         if schema.name in names:
             _require_version(store, connection)
             return
@@ -154,7 +141,7 @@ def make_tables(store: Store) -> None:
 def _require_own(store: Store) -> None:
     """Check that an SQLite file is empty or a ledger, before anything in it changes."""
     with store.reading() as connection:
-        names = inspect(connection).get_table_names()
+        names = sql.inspect(connection).get_table_names()
     if names and schema.name not in names:
         raise _foreign(store)
 
@@ -182,7 +169,7 @@ def names_of_datasets(store: Store) -> list[str]:
     :raises LedgerError: if the database is not a ledger of this version
     """
     with store.reading() as connection:
-        if schema.name not in inspect(connection).get_table_names():
+        if schema.name not in sql.inspect(connection).get_table_names():
             raise _foreign(store)
         _require_version(store, connection)
         found = list(connection.execute(READ_DATASETS).scalars())
@@ -198,8 +185,8 @@ def _foreign(store: Store) -> LedgerError:
     )
 
 
-def _require_version(store: Store, connection: Connection) -> None:
-    versions = list(connection.execute(select(schema.c.version)).scalars())
+def _require_version(store: Store, connection: sql.Connection) -> None:
+    versions = list(connection.execute(sql.select(schema.c.version)).scalars())
     if versions == [SCHEMA_VERSION]:
         return
     found = versions[0] if len(versions) == 1 else versions

@@ -1,10 +1,12 @@
 """Ledgers to test with: in an SQLite file, and on a PostgreSQL server that is started for it."""
 
 import contextlib
+import json
 import os
 import pickle
 import sqlite3
 import traceback
+from hashlib import sha256
 from pathlib import Path
 
 import opendp.prelude as dp
@@ -74,6 +76,11 @@ def launch_until_refused(root, query):
         except BudgetExceededError:
             return answers
         answers += 1
+
+
+def next_hash(before, charge):
+    """The hash of a charge (dataset, sequence, time, label, mechanism, d_mid) after another one."""
+    return sha256(json.dumps([before, *charge], separators=(",", ":")).encode()).hexdigest()
 
 
 class Child:

@@ -11,7 +11,9 @@ from opendp_concurrent.errors import (
     LedgerError,
     LedgerMismatchError,
 )
-from opendp_concurrent.ledger.encoding import first_hash, next_hash
+from opendp_concurrent.ledger.encoding import first_hash
+
+from .conftest import next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 HASHED = "dataset, sequence, time, label, mechanism, d_mid"

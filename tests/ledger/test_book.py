@@ -35,7 +35,7 @@ def test_a_curve_of_an_analyst_runs_outside_of_the_turn(store, tools):
 
 
 def test_the_extra_is_named(monkeypatch):
-    module = "opendp_concurrent.ledger.extra"
+    module = "opendp_concurrent.ledger"
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)  # its import fails
     monkeypatch.delitem(sys.modules, module, raising=False)
     with pytest.raises(ImportError, match="the extra named ledger installs") as caught:

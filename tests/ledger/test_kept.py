@@ -10,8 +10,8 @@ from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
 from opendp_concurrent.ledger import audit
 from opendp_concurrent.ledger import audit as kept
+from opendp_concurrent.ledger.audit import digest
 from opendp_concurrent.ledger.encoding import canonical, first_hash
-from opendp_concurrent.ledger.replay import digest
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
 from .conftest import count, limit, space

@@ -5,7 +5,9 @@ from hashlib import sha256
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.ledger.encoding import canonical, first_hash, hasher, next_hash
+from opendp_concurrent.ledger.encoding import canonical, first_hash, hasher
+
+from ..conftest import next_hash
 
 CHARGE = ("survey", 1, 1_700_000_000_000_000, "mean", "laplace(scale=2.0)", '{"double":"0x0"}')
 

@@ -16,7 +16,9 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
 from opendp_concurrent.ledger import datasets, open_ledger
 from opendp_concurrent.ledger.command import main
-from opendp_concurrent.ledger.encoding import canonical, first_hash, next_hash
+from opendp_concurrent.ledger.encoding import canonical, first_hash
+
+from ..conftest import next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 F = oc.TradeoffFunction
