@@ -2,18 +2,16 @@
 
 * ``serialization.py`` reads and writes messages; ``kinds.py`` bounds their size and depth,
   ``values.py`` lists what may be in one.
-* ``answers.py`` keeps answers by key, ``stores.py`` handles by name. ``docs/examples/server.py``
-  uses all of it. ``handles.py`` lists the classes of handles, for annotations;
-  ``extend.py`` what those need who write classes of their own; ``check.py`` has the laws that
-  their measurements keep.
+* ``stores.py`` keeps answers by key, and handles by name. ``docs/examples/server.py`` uses all of
+  it. ``handles.py`` lists the classes of handles, for annotations; ``extend.py`` has what those
+  need who write classes of their own, and the laws that their measurements keep.
 * ``shared_release.py`` gives several analysts versions of one answer, at the noise of
   ``levels.py``.
 """
 
-from .answers import AnswerStore
 from .serialization import deserialize, serialize
 from .shared_release import make_shared_release, then_shared_release
-from .stores import HandleStore, as_json
+from .stores import AnswerStore, HandleStore, as_json
 from .values import rebuild
 
 __all__ = [

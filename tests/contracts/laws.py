@@ -22,7 +22,7 @@ from opendp.mod import Odometer, OdometerQueryable, Queryable
 import opendp_concurrent as oc
 from opendp_concurrent.queryables import interactive
 from opendp_concurrent.queryables.child import Child
-from opendp_concurrent.serving.check import at_most, charges, same_loss
+from opendp_concurrent.serving.extend import at_most, charges, same_loss
 
 from .catalogue import (
     CANARY,

@@ -12,7 +12,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent._opendp.constructors import VERSION
+from opendp_concurrent._opendp.private import VERSION
 from opendp_concurrent.serving.kinds import BY_ANNOTATION, BY_NAME
 from opendp_concurrent.serving.serialization import MOST_LETTERS
 from opendp_concurrent.serving.values import signature_of, table

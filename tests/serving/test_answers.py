@@ -22,7 +22,7 @@ from opendp_concurrent.errors import (
     tell_charged,
 )
 from opendp_concurrent.serving import AnswerStore
-from opendp_concurrent.serving.answers import _Write
+from opendp_concurrent.serving.stores import _Write
 
 
 class Budget:
