@@ -1,13 +1,12 @@
 """The only code that touches OpenDP's private names and versions.
 
-* ``advisories.py`` refuses what has a known fault, ``constructors.py`` makes and remembers how.
+* ``advisories.py`` refuses what has a known fault.
 * ``calls.py`` converts data, runs, and carries errors and interrupts through native calls;
   ``data.py`` reads domains, distances and maps; ``interrupts.py`` keeps interrupts away from what
   must not be half done.
-* ``versions.py`` has all differences between the versions of OpenDP.
+* ``private.py`` has all differences between the versions of OpenDP, its private attributes, and the
+  hooks by which an import changes its functions. ``_hooks.py`` at the top puts them.
 * ``prelude.py`` is what the package reads OpenDP's names from, as ``dp``.
-* ``hook.py`` makes the hooks, by which an import changes functions of OpenDP. ``_hooks.py`` at the
-  top puts them.
 
 Importing this package changes OpenDP, too: the types of native functions are set only where they
 change, so that threads do not race for them, and callbacks are wrapped (``calls.py``).
@@ -30,27 +29,6 @@ from .calls import (
     to_python,
     transform,
 )
-from .constructors import (
-    MEASUREMENT,
-    ODOMETER,
-    PARTIAL_CONSTRUCTOR,
-    TRANSFORMATION,
-    VERSION,
-    QueryParts,
-    descriptor,
-    frame_parts,
-    group_parts,
-    made_as,
-    make_chain_mt,
-    make_user_measurement,
-    make_user_transformation,
-    new_privacy_profile,
-    query_parts,
-    to_then,
-    unchained,
-    user_distance,
-    user_domain,
-)
 from .data import (
     check_distance,
     element_domain,
@@ -64,9 +42,35 @@ from .data import (
     space_of,
     transformation_map,
 )
-from .hook import chaining, copy_lists, deserializing, infer_as_measurement
 from .interrupts import CRITICAL, Lock, interruptible, uninterruptible
-from .versions import HAS_NOISY_TOP_K, KEEPS_DESCRIPTORS, curve_of
+from .private import (
+    HAS_NOISY_TOP_K,
+    KEEPS_DESCRIPTORS,
+    MEASUREMENT,
+    ODOMETER,
+    PARTIAL_CONSTRUCTOR,
+    TRANSFORMATION,
+    VERSION,
+    QueryParts,
+    chaining,
+    copy_lists,
+    curve_of,
+    descriptor,
+    deserializing,
+    frame_parts,
+    group_parts,
+    infer_as_measurement,
+    made_as,
+    make_chain_mt,
+    make_user_measurement,
+    make_user_transformation,
+    new_privacy_profile,
+    query_parts,
+    to_then,
+    unchained,
+    user_distance,
+    user_domain,
+)
 
 set_once()
 guard()

@@ -21,7 +21,7 @@ from opendp.mod import Domain, LazyFrameDomain, Measurement, Metric
 
 from .._checks import one_of
 from ..errors import AdvisoryError, Distance
-from .versions import options_of_tree
+from .private import options_of_tree
 
 _CHAINS = {"make_chain_mt": "measurement1", "make_chain_tt": "transformation1"}
 _THRESHOLDS = ("make_gaussian_threshold", "make_laplace_threshold", "make_noise_threshold")

@@ -33,7 +33,7 @@ from ..errors import (
     tell_charged,
 )
 from .interrupts import CRITICAL, interruptible, uninterruptible
-from .versions import callback_codes
+from .private import callback_codes
 
 _OK, _ERROR = lib.ffiresult_ok, lib.ffiresult_err  # what a callback returns by
 _LOCK = threading.RLock()  # reentrant: garbage collection under the lock may free an object

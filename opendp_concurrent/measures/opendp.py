@@ -23,7 +23,7 @@ from ..numerics import from_units_up, to_units
 _DESCRIBED: dict[str, Argument] = {}  # descriptors by identifier, for OpenDP that keeps none
 
 
-@uninterruptible  # as _opendp/constructors.py says
+@uninterruptible  # as _opendp/private.py says
 def user_divergence(kind: str, **parameter: float) -> Measure:
     """Return the measure with a descriptor of its own."""
     described = Described(kind, tuple(parameter.values()), "".join(parameter))

@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 
 from opendp_concurrent._opendp.calls import to_pointer
-from opendp_concurrent._opendp.constructors import PARTIAL_CONSTRUCTOR, made_as, to_then
 from opendp_concurrent._opendp.data import (
     evaluate,
     measurement_map,
@@ -13,6 +12,7 @@ from opendp_concurrent._opendp.data import (
     python_queryable,
     space_of,
 )
+from opendp_concurrent._opendp.private import PARTIAL_CONSTRUCTOR, made_as, to_then
 from opendp_concurrent.errors import InvalidTypeError
 
 

@@ -3,7 +3,7 @@ import sys
 
 from opendp import _convert
 
-from opendp_concurrent._opendp import versions
+from opendp_concurrent._opendp import private
 
 RENAMED = """
 import opendp.prelude
@@ -21,7 +21,7 @@ mod.__all__.remove("PrivacyProfile")
 PROFILE = """
 import opendp.prelude as dp
 import opendp_concurrent as oc
-from opendp_concurrent._opendp.versions import curve_of
+from opendp_concurrent._opendp.private import curve_of
 assert curve_of(PrivacyGuarantee(len)) is len
 assert curve_of(0.5) == 0.5
 dp.enable_features("contrib", "honest-but-curious")
@@ -48,6 +48,6 @@ def test_a_function_inside_another_is_found_as_in_0_14(monkeypatch):
 
     monkeypatch.delattr(_convert, "_invoke_py_callback", raising=False)
     monkeypatch.setattr(_convert, "_wrap_py_func", _wrap_py_func)
-    found = versions.callback_codes()
+    found = private.callback_codes()
     assert _wrap_py_func(None, None)().__code__ in found
     assert len(found) == 2
