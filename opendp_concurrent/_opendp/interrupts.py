@@ -31,6 +31,7 @@ from typing import Any, TypeVar
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 _SIGINT = signal.SIGINT
 _PATIENCE = 0.05  # seconds between looks for an interrupt, while a lock is waited for
 
@@ -144,7 +145,7 @@ def uninterruptible(function: F) -> F:
     return section  # type: ignore[return-value]
 
 
-def interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
+def interruptible(function: Callable[..., T], *arguments: Any) -> T:
     """Return ``function(*arguments)``. In a section, an interrupt is raised in it, or just after.
 
     An interrupt that was noted before is raised first. One that ``function`` has lost is raised

@@ -6,7 +6,6 @@ and before the launch, so that a missing library costs nothing.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from fractions import Fraction
 from importlib import import_module
 from math import ceil
@@ -118,16 +117,8 @@ class Labels:
             columns[ACCURACY] = float, [float(self.unit) * noise.accuracy()] * len(integers)
         if library.__name__ == "pandas":
             return library.DataFrame({name: column for name, (_, column) in columns.items()})
-        types = {
-            int: library.Int64,
-            float: library.Float64,
-            str: library.String,
-            bool: library.Boolean,
-            date: library.Date,
-            datetime: library.Datetime("us"),
-        }
         schema = {
-            name: library.Decimal(38, kind.scale) if isinstance(kind, Decimal) else types[kind]
+            name: library.Decimal(38, kind.scale) if isinstance(kind, Decimal) else kind
             for name, (kind, _) in columns.items()
         }
         return library.DataFrame({name: column for name, (_, column) in columns.items()}, schema)

@@ -518,12 +518,6 @@ def collected(frame: pl.LazyFrame) -> pl.DataFrame:
     return readable(frame, frame.collect)
 
 
-def types_of(frame: pl.LazyFrame) -> Mapping[str, Any]:
-    """Return Polars' types of the columns of a LazyFrame, whose plan does not run; or raise."""
-    types: Mapping[str, Any] = readable(frame, frame.collect_schema)
-    return types
-
-
 def readable(data: errors.Data, function: Callable[[], Any]) -> Any:
     """Return what a function reads of a LazyFrame, or of its rows; or raise without a row."""
     try:
@@ -606,7 +600,7 @@ class Frames(Kind):
         with suppress(errors.InvalidTypeError):
             return data, super().inferred(frame)[1]
         unknown = list[str]()
-        for place, (name, kind) in enumerate(types_of(frame).items()):
+        for place, (name, kind) in enumerate(readable(frame, frame.collect_schema).items()):
             try:
                 super().inferred(frame.select(pl.nth(place)))
             except errors.InvalidTypeError:
@@ -767,7 +761,8 @@ class Vectors(Kind):
 
     def accepted(self, data: errors.Data, domain: dp.Domain) -> Any:
         """Return a list of Python's values, or raise."""
-        return as_rows(data, str(domain.carrier_type)[4:-1], lambda: _allows_nan(domain))
+        atom = str(domain.carrier_type)[4:-1]
+        return as_rows(data, atom, lambda: getattr(_native.element_domain(domain), "nan", True))
 
     def rows(self, data: Sequence[Any], domain: dp.Domain) -> NDArray[Any]:
         """Return the elements as an array."""
@@ -834,10 +829,6 @@ def _parts(records: Iterable[Any], of: Any, owners: Owners | None) -> dict[Any, 
 
 
 _NOWHERE = object()
-
-
-def _allows_nan(domain: dp.Domain) -> bool:
-    return bool(getattr(_native.element_domain(domain), "nan", True))
 
 
 register(Vectors())

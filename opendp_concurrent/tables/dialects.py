@@ -117,8 +117,7 @@ class Dialect:
             exp.alias_(self.read(self.element(exp.column(name), kind), kind), name)
             for name, kind in zip(names, kinds, strict=True)
         ]
-        inner = exp.Subquery(this=public, alias=exp.TableAlias(this=exp.to_identifier("p")))
-        return exp.select(*read, copy=False).from_(inner, copy=False)
+        return exp.select(*read, copy=False).from_(subquery(public, "p"), copy=False)
 
     def element(self, one: Tree, kind: type) -> Any:
         """Return an element of an array in a column's type."""
@@ -158,10 +157,6 @@ class Dialect:
     def barrier(self, query: Tree) -> Any:
         """Return a query whose columns the engine computes once, however often they are used."""
         return query
-
-    def whole(self, one: Tree) -> Any:
-        """Return a double that is an integer, as an integer."""
-        return cast(one, int)
 
     def wide(self, one: Tree) -> Any:
         """Return 64-bit integers in a type whose sum cannot overflow."""

@@ -140,7 +140,11 @@ def root_above(squared: int) -> float:
 @lru_cache(maxsize=256)
 def table_domain(tables: Tables) -> Domain:
     """Return OpenDP's domain. Its identifier tells the whole descriptor: it is equal by value."""
-    made: Any = _native.user_domain(f"Table({tables})", lambda data: is_table(data, tables), tables)
+
+    def member(data: Data) -> bool:
+        return getattr(type(data), "is_table", False) and data.tables == tables
+
+    made: Any = _native.user_domain(f"Table({tables})", member, tables)
     made.__opendp_dict__ = checks.Record("table_domain", record_of(tables))
     return cast(Domain, made)
 
@@ -182,11 +186,6 @@ def domain_of_record(columns: Any, unit: Any, rows: Any, groups: Any, others: An
         beside[column_name(others=name)] = tables_of(domain, units())
     others = tuple(sorted(beside.items()))
     return table_domain(Tables(schema, total, frozenset(bounds), others))
-
-
-def is_table(data: Data, tables: Tables) -> bool:
-    """Whether data are a table of this domain."""
-    return getattr(type(data), "is_table", False) and data.tables == tables
 
 
 @lru_cache(maxsize=1)

@@ -20,7 +20,7 @@ from .. import errors
 from .._opendp import interruptible, uninterruptible
 from .csv_file import Csv, is_code, is_csv, names_in, open_line, reader_of, value_of
 from .engine import LOGGER, Engine, Run, Scans, Stored, listed, opaque, quoted
-from .schema import Schema
+from .schema import Schema, spelled
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _PROPOSED = (int, float, bool, date, datetime)
@@ -101,8 +101,7 @@ class DuckDB(Engine):
         """Return what values in files are, or raise without the text of a row."""
         text = f"{values} FROM read_parquet($1, hive_partitioning = false)"
         with suppress(errors.TableError):
-            found: list[Any] = opaque(lambda: self.run(text, (paths,)))
-            return found
+            return opaque(lambda: self.run(text, (paths,)))
         raise errors.InvalidValueError(
             f"table ({listed(paths)}) must be Parquet files whose rows DuckDB can read, with "
             "texts in UTF-8; what it could not read is in the log (opendp_concurrent.tables)"
@@ -114,8 +113,7 @@ class DuckDB(Engine):
         texts = list[Stored]()
         try:
             parts = [self._values(texts, path, schema, written) for path in paths]
-            stored: Stored = opaque(lambda: self._create(f"AS {' UNION ALL '.join(parts)}"))
-            return stored
+            return opaque(lambda: self._create(f"AS {' UNION ALL '.join(parts)}"))
         finally:
             for one in texts:
                 one.drop()
@@ -139,8 +137,10 @@ class DuckDB(Engine):
         ((*found,),) = opaque(lambda: self.run(query))
         at_first = 2 if written.header is None else 1  # line, if no field has the end of a line
         told = [
-            f"{name} ({schema.spelled(name)}): {many}, the first in line {first + at_first}"
-            for name, many, first in zip(schema.names, found[::2], found[1::2], strict=True)
+            f"{name} ({spelled(kind)}): {many}, the first in line {first + at_first}"
+            for (name, kind), many, first in zip(
+                schema.columns, found[::2], found[1::2], strict=True
+            )
             if many
         ]
         if told:
@@ -374,16 +374,14 @@ class Frame(DuckDB):
         return columns
 
     def _of_frame(self, values: str) -> list[Any]:
-        found: list[Any] = opaque(lambda: self._fetch(f"{values} FROM temp.main.{FRAME}"))
-        return found
+        return opaque(lambda: self._fetch(f"{values} FROM temp.main.{FRAME}"))
 
     def check(self, run: Run, of: Scans) -> None:
         """Check nothing: the frame is read once, before its owner."""
 
 
 def _execute(cursor: Any, text: str, parameters: tuple[Any, ...]) -> list[Any]:
-    found: list[Any] = interruptible(lambda: cursor.execute(text, list(parameters)).fetchall())
-    return found
+    return interruptible(lambda: cursor.execute(text, list(parameters)).fetchall())
 
 
 def _state(path: str) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from .. import errors
 from .._opendp import uninterruptible
@@ -41,6 +41,7 @@ DECIMAL = re.compile(r"(?i:decimal|numeric)\(([0-9]+), ?([0-9]+)\)")
 LOGGER = logging.getLogger("opendp_concurrent.tables")
 Rows = list[tuple[Any, ...]]  # of integers; of found keys, the values of a key, then integers
 Scans = tuple[Scan, ...]
+T = TypeVar("T")
 Run = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a statement, and returns its rows
 
 
@@ -83,8 +84,7 @@ class Engine(ABC):
         :raises TableError: always the same, if the engine fails
         """
         query, scans = self.query(relation, of), moving(relation)
-        found: Rows = opaque(lambda: integers(self.run(*query, scans), of))
-        return found
+        return opaque(lambda: integers(self.run(*query, scans), of))
 
     def query(self, relation: Relation, of: Aggregate | None = None) -> tuple[str, tuple[Any, ...]]:
         """Return the query of an aggregate, or of all rows, and its parameters."""
@@ -97,8 +97,7 @@ class Engine(ABC):
         :raises TableError: always the same
         """
         query, of = self.query(relation), moving(relation)
-        stored: Stored = opaque(lambda: self.materialize(*query, of))
-        return stored
+        return opaque(lambda: self.materialize(*query, of))
 
     def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
         """Return what is scanned: a stored table or a file, or what has been read of a file.
@@ -129,10 +128,6 @@ class Engine(ABC):
 
         units, found = counted(f"SELECT * FROM ({text}) AS s LIMIT {LOOKED_AT}")
         return (units, found) if units > FEW else counted(text)
-
-    def proposal(self, table: tuple[str, ...]) -> list[tuple[str, str]]:
-        """Return the columns of what could be scanned and their stored types, or raise."""
-        return list(self.columns(self.reference(table)).items())
 
     def type_of(self, stored: str) -> Type | None:
         """Return the type of a schema that reads a stored type, if there is one."""
@@ -212,7 +207,7 @@ def quoted(*names: str) -> str:
 
 
 @uninterruptible
-def opaque(function: Callable[[], Any]) -> Any:
+def opaque(function: Callable[[], T]) -> T:
     """Return ``function()``; log an error, and raise one that does not tell of the data."""
     try:
         return function()

@@ -169,8 +169,7 @@ def _run(connection: Any, text: str, parameters: tuple[Any, ...] = ()) -> list[A
             cursor.execute(text.encode(), list(parameters) or None)
             return cursor.fetchall() if cursor.description else []
 
-    rows: list[Any] = interruptible(execute)
-    return rows
+    return interruptible(execute)
 
 
 # Connections to PostgreSQL of our own: each statement takes one, and puts it back.

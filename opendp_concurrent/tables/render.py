@@ -352,7 +352,7 @@ class Renderer:
             return clamped
         product = sql.binary(exp.Mul, clamped.copy(), constant(factor, float))
         half = exp.Add(this=product, expression=constant(0.5, float))
-        steps = self._dialect.whole(exp.Floor(this=half))
+        steps = cast(exp.Floor(this=half), int)
         if not self._dialect.underflows:
             return steps
         tiny = SMALLEST / factor

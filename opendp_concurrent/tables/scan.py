@@ -309,7 +309,7 @@ def _proposed(
     if written is not None and isinstance(engine, DuckDB):
         types = engine.csv_proposal(names, written)
     else:
-        types = engine.proposal(names)
+        types = list(engine.columns(engine.reference(names)).items())
     found, folded = list[tuple[str, Type | None, str]](), [name.casefold() for name, _ in types]
     for name, stored in types:
         kind = engine.type_of(stored)

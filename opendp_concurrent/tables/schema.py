@@ -13,7 +13,6 @@ from math import isfinite
 from typing import Any, TypeAlias, cast
 
 from .. import _checks as checks
-from .._checks import own_number, plain, sent
 from ..errors import InvalidTypeError, InvalidValueError
 from ..numerics import typed
 
@@ -53,13 +52,13 @@ class Decimal:
         object.__setattr__(self, "scale", DIGITS(scale=self.scale))
 
 
-sent(Decimal, "decimal")(Decimal)
+checks.sent(Decimal, "decimal")(Decimal)
 
 
 def exact_of(**argument: Any) -> Fraction:
     """Return a public number as a fraction; a float is read as its shortest decimal. Or raise."""
     ((name, given),) = argument.items()
-    value = own_number(given)
+    value = checks.own_number(given)
     found = typed(value) if isinstance(value, (Exact, Fraction)) else value
     if isinstance(found, int):
         return Fraction(checks.integer(**{name: found}))
@@ -103,11 +102,6 @@ class Schema:
         """Names of the columns, in their order."""
         return tuple(name for name, _ in self.columns)
 
-    @property
-    def unit_kinds(self) -> list[type]:
-        """Types of the unit's columns."""
-        return list(map(self.kind, self.unit))
-
     def type_of(self, column: Hashable, name: str = "column") -> Type:
         """Return the type of a column, or raise naming the argument."""
         text = str.__str__(column) if isinstance(column, str) else None
@@ -122,10 +116,6 @@ class Schema:
     def kind(self, column: Hashable, name: str = "column") -> type:
         """Return the type that the engine's values of a column have, or raise."""
         return kind_of(self.type_of(column, name))
-
-    def spelled(self, column: str) -> str:
-        """Return the type of a column as a text."""
-        return spelled(self.type_of(column))
 
     def keep(self, names: tuple[str, ...]) -> Schema:
         """Return the schema of some columns, in their order here, the unit's among them."""
@@ -247,7 +237,7 @@ def value_of(kind: Type, **argument: Any) -> Any:
             raise InvalidValueError(f"{name} must be a timestamp without a time zone, or in UTC")
         parts = value.year, value.month, value.day, value.hour, value.minute, value.second
         return datetime(*parts, value.microsecond)
-    return plain(value)
+    return checks.plain(value)
 
 
 def in_unit(kind: Type, value: Any) -> Any:
@@ -273,28 +263,16 @@ def row_of(kinds: Sequence[Type], *, null: bool = False, **argument: Any) -> tup
     )
 
 
-def keys_of(
-    kinds: Sequence[Type], *, null: bool = False, **argument: Any
-) -> tuple[tuple[Any, ...], ...]:
-    """Return distinct public keys as tuples with a value for each column, or raise.
-
-    :param null: whether None stands for a missing value
-    """
-    ((name, _),) = argument.items()
-    given = checks.sequence("keys", **argument)
-    found = tuple(row_of(kinds, null=null, **{name: one}) for one in given)
-    if len(set(found)) != len(found):
-        raise InvalidValueError(f"{name} must have distinct keys")
-    return found
-
-
 Keys: TypeAlias = Iterable[object] | None  # a list, an array, a Series, a frame, or a mapping
 
 
 def groups_of(
     schema: Schema, by: By | None, keys: Any
 ) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
-    """Return names of columns and their public keys; without them, no name and one empty key."""
+    """Return names of columns and their public keys; without them, no name and one empty key.
+
+    Keys are distinct tuples with a value for each column, in which None stands for a missing value.
+    """
     if by is None and keys is None:
         return (), ((),)
     columns: Any = None
@@ -321,7 +299,11 @@ def groups_of(
         rows = product(*lists) if isinstance(keys, Mapping) else zip(*lists, strict=True)
         some = islice(rows, checks.MOST_ELEMENTS + 1)
         found = [row if len(names) > 1 else row[0] for row in some]
-    return names, keys_of(tuple(map(schema.type_of, names)), null=True, keys=found)
+    kinds, given = list(map(schema.type_of, names)), checks.sequence("keys", keys=found)
+    public = tuple(row_of(kinds, null=True, keys=one) for one in given)
+    if len(set(public)) != len(public):
+        raise InvalidValueError("keys must have distinct keys")
+    return names, public
 
 
 def listed(values: Any) -> Any:

@@ -67,9 +67,8 @@ class Spark(Engine):
                     "patterns, or the name of a stored table"
                 )
             return "parquet", *table
-        spelled = ".".join(_quoted(one) for one in table)
         try:
-            found = self._session.catalog.getTable(spelled)
+            found = self._session.catalog.getTable(_quoted(*table))
         except Exception:
             raise _no_table(table, "found none") from None
         if found.isTemporary or found.tableType not in ("MANAGED", "EXTERNAL"):
@@ -79,9 +78,7 @@ class Spark(Engine):
             raise _no_table(table, "found one without a schema, or with several")
         (provider,) = [
             row.data_type
-            for row in self._session.sql(
-                f"DESCRIBE TABLE EXTENDED {'.'.join(map(_quoted, parts))}"
-            ).collect()
+            for row in self._session.sql(f"DESCRIBE TABLE EXTENDED {_quoted(*parts)}").collect()
             if row.col_name == "Provider"
         ]
         if provider.lower() not in PROVIDERS:
@@ -119,7 +116,7 @@ class Spark(Engine):
 
     def _check_rows(self, names: tuple[str, ...], schema: Schema) -> None:
         """Read each value once, or raise: files may hold other types, or be damaged."""
-        spelled = ".".join(map(_quoted, names))
+        spelled = _quoted(*names)
         values = ", ".join(map(_quoted, schema.names))
         text = f"SELECT bit_xor(xxhash64({values})) FROM {spelled}"
         with suppress(TableError):
@@ -142,7 +139,7 @@ class Spark(Engine):
         return {field.name: field.dataType.simpleString() for field in fields}
 
     def _table(self, names: list[str]) -> Any:
-        spelled = ".".join(map(_quoted, names))
+        spelled = _quoted(*names)
         try:
             self._session.catalog.refreshTable(spelled)
             return self._session.table(spelled)
@@ -163,7 +160,7 @@ class Spark(Engine):
             if len(scan.reference) > OWN:
                 names = scan.reference[1:]
                 self.reference(names)
-                found = self._session.catalog.listColumns(".".join(map(_quoted, names)))
+                found = self._session.catalog.listColumns(_quoted(*names))
                 types = {one.name: one.dataType for one in found}
                 self.check_columns(types, scan.schema)
 
@@ -188,8 +185,7 @@ class Spark(Engine):
         return Stored(self, ("table", name), drop, fixed=True)
 
     def _rows(self, text: str, parameters: tuple[Any, ...]) -> list[Any]:
-        rows: list[Any] = interruptible(self._frame(text, parameters).collect)
-        return rows
+        return interruptible(self._frame(text, parameters).collect)
 
     def _frame(self, text: str, parameters: tuple[Any, ...]) -> Any:
         named = {f"p{place}": _sent(one) for place, one in enumerate(parameters, 1)}
@@ -208,8 +204,8 @@ def _is_parquet(path: str) -> bool:
     return path.lower().rstrip("/").endswith(".parquet")
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+def _quoted(*names: str) -> str:
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def _not_readable(table: str) -> InvalidValueError:

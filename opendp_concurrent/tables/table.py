@@ -71,17 +71,19 @@ class Table:
         :example: see :func:`.make_private_join`
         """
         schema, known = self.tables.schema, dict(self.tables.others)
+        kinds = list(map(schema.kind, schema.unit))
         for name, one in others.items():
             if type(one) is not Table:
                 raise InvalidTypeError(
                     f"{name} must be of oc.tables.scan(...), found {type(one).__name__}"
                 )
             one._check_process()
-            if not schema.unit or one.tables.schema.unit_kinds != schema.unit_kinds:
+            theirs = one.tables.schema
+            if not schema.unit or kinds != list(map(theirs.kind, theirs.unit)):
                 raise InvalidTypeError(
                     f"{name} must have the unit of the table ({', '.join(schema.unit) or 'a row'}):"
                     " as many columns, at least one, in the same types; its unit is "
-                    f"{', '.join(one.tables.schema.unit) or 'a row'}"
+                    f"{', '.join(theirs.unit) or 'a row'}"
                 )
             if self._engine.beside(one._engine) is None:
                 raise InvalidValueError(

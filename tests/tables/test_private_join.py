@@ -12,6 +12,7 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.tables.domain import Tables, table_domain, units
+from opendp_concurrent.tables.schema import spelled
 
 from . import reference
 from .pipelines import NAMES, Data, Pipeline, aggregates, columns_of, data, steps, values
@@ -294,5 +295,5 @@ def test_decimals_of_two_scales_are_not_compared(tmp_path):
     assert count(both) == 3
     added = cents.with_tables(m=mills).space >> oc.t.then_private_join("m", {"eur3": "eur"})
     schema = added.output_domain.descriptor.schema
-    assert [schema.spelled(one) for one in ("eur", "eur3")] == ["Decimal(2)", "Decimal(3)"]
+    assert [spelled(schema.type_of(one)) for one in ("eur", "eur3")] == ["Decimal(2)", "Decimal(3)"]
     assert '"eur3": Decimal(3)' in str(schema)
