@@ -1,0 +1,149 @@
+"""What annotations do not say: refusals of values that fit badly together, each by its argument.
+
+Types and ranges that a signature states are asked by ``tests/contracts`` for every constructor.
+"""
+
+from math import inf, nan
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+
+from .build import PURE, RENYI, SPACE, ZCDP, costing
+
+F, RULES = oc.TradeoffFunction, oc.accumulators
+VALUE, TYPE, losses = InvalidValueError, InvalidTypeError, F.from_loss_distribution
+LONG = np.array([1 + np.finfo(np.longdouble).eps])
+SMALL, TEXTS = F.pure(0.1), dp.vector_domain(dp.atom_domain(T=str))
+METRIC = SPACE[1]
+FRAME = dp.lazyframe_domain([dp.series_domain("a", dp.atom_domain(T="i64"))]), METRIC
+
+
+def steps(sigma):
+    return oc.fdp.Session.subsampled_gaussian(sigma, rate=0.01)
+
+
+REFUSED = {
+    # trade-off functions
+    "no constructor": (lambda: F(), TYPE, "TradeoffFunction"),
+    "half a step": (lambda: F.laplace(0.1, steps=1.5), VALUE, "steps"),
+    "worse than guessing": (lambda: F.randomized_response(0.1, 2), VALUE, "prob"),
+    "other outcomes": (lambda: F.finite([0.5, 0.5], [1.0]), VALUE, "second"),
+    "no probability": (lambda: F.finite([1.5, -0.5], [0.5, 0.5]), VALUE, "first"),
+    "a sum of 0.9": (lambda: F.finite([0.5, 0.4], [0.5, 0.5]), VALUE, "first"),
+    "too much noise": (lambda: F.subsampled_gaussian(1e7, 0.1, unit="added"), VALUE, "sigma"),
+    "too small an epsilon": (lambda: F.subsampled_laplace(1e-7, 0.1, unit="added"), VALUE, "eps"),
+    "one delta": (lambda: F.from_profile([0.1, 0.2], [0.1]), VALUE, "deltas"),
+    "delta above 1": (lambda: F.from_profile([0.1], [1.5]), VALUE, "deltas"),
+    "a rising delta": (lambda: F.from_profile([0.1, 0.2], [0.1, 0.2]), VALUE, "deltas"),
+    "epsilon of 700": (lambda: F.from_profile([700.0], [0.1]), VALUE, "epsilons"),
+    "infinite numbers": (lambda: losses([inf], [1.0]), VALUE, "losses"),
+    "one probability": (
+        lambda: losses([0.1, 0.2], [1.0]),
+        VALUE,
+        "probabilities",
+    ),
+    "below 0": (lambda: losses([0.1, 0.2], [1.5, -0.5]), VALUE, "probabilities"),
+    "not all of them": (
+        lambda: losses([0.1, 0.2], [0.5, 0.4]),
+        VALUE,
+        "probabilities",
+    ),
+    "impossible losses": (lambda: losses([-1.0], [1.0]), VALUE, "losses"),
+    "one beta": (lambda: F.from_curve([0.0, 1.0], [1.0]), VALUE, "betas"),
+    "no last alpha": (lambda: F.from_curve([0.0, 0.5], [1.0, 0.0]), VALUE, "alphas"),
+    "beta above 1": (lambda: F.from_curve([0.0, 1.0], [1.5, 0.0]), VALUE, "betas"),
+    "rising betas": (lambda: F.from_curve([0.0, 0.5, 1.0], [0.1, 0.2, 0.0]), VALUE, "betas"),
+    "above guessing": (lambda: F.from_curve([0.0, 0.5, 1.0], [1.0, 0.9, 0.0]), VALUE, "betas"),
+    "one function": (lambda: F.mixture([1.0, 1.0], [SMALL]), VALUE, "functions"),
+    "no residual": (lambda: SMALL.residual(SMALL), VALUE, "Gaussian"),
+    "the identity counts": (lambda: SMALL.units(F.identity()), VALUE, "unit"),
+    "a masked array": (lambda: SMALL.delta(np.ma.array([0.1], mask=[True])), TYPE, "epsilon"),
+    "epsilon of NaN": (lambda: SMALL.delta([nan]), VALUE, "epsilon"),
+    "no exact double": (lambda: SMALL.delta(LONG), VALUE, "epsilon"),
+    "bounds reversed": (
+        lambda: oc.fdp.smallest_sigma(steps, epsilon=1.0, delta=1e-5, bounds=(2.0, 1.0)),
+        VALUE,
+        "bounds",
+    ),
+    "too exact": (
+        lambda: oc.fdp.smallest_sigma(steps, epsilon=1.0, delta=1e-5, tolerance=1e-9),
+        VALUE,
+        "tolerance",
+    ),
+    # accumulators
+    "planned for nothing": (lambda: RULES.any_time(1e-6, 1e-9), VALUE, "planned"),
+    "no slack": (lambda: RULES.any_time(0.0, 1.0), VALUE, "delta_slack"),
+    "no typical loss": (lambda: RULES.best_rule((1.0, 1e-6), typical=[(0.0, 0.1)]), VALUE, "typ"),
+    "a rung of nothing": (lambda: RULES.ladder(F.identity()), VALUE, "unit"),
+    "a large residue": (lambda: RULES.residue(mu=1e4), VALUE, "mu"),
+    # mechanisms
+    "values without a hash": (lambda: weights([[1], [2]]), TYPE, "universe"),
+    "values twice": (lambda: weights([1, 1]), VALUE, "universe"),
+    "a value of NaN": (lambda: weights([nan]), VALUE, "universe"),
+    "a count of texts": (lambda: weights(3, domain=TEXTS), TYPE, "universe"),
+    "immense data": (lambda: weights(size=2**32), VALUE, "size"),
+    "data of an unknown size": (lambda: weights(size=None), TYPE, "size"),
+    "a scale below its bound": (
+        lambda: oc.handles.NoisySum(lambda rows: rows, bound=1.0, scale=0.0),
+        VALUE,
+        "scale",
+    ),
+    "many launches": (
+        lambda: oc.mechanisms.individual_scale(PURE, 1.0, bound=1, launches=2**41),
+        VALUE,
+        "launches",
+    ),
+    "nothing to spend": (
+        lambda: oc.mechanisms.individual_scale(PURE, 0.0, bound=1, launches=1),
+        VALUE,
+        "d_out",
+    ),
+    "marginals of frames": (lambda: marginals(*FRAME), TYPE, "input_domain"),
+    "marginals of nobody": (lambda: marginals(d_in=0), VALUE, "d_in"),
+    "marginals under a curve": (lambda: marginals(measure=RENYI), UnsupportedMeasureError, "meas"),
+    # data and streams
+    "no columns": (lambda: oc.c.by_column(), TYPE, "names"),
+    "a column twice": (lambda: oc.c.by_column("a", "a"), VALUE, "names"),
+    "no groups": (lambda: oc.c.by_values({}), VALUE, "groups"),
+    "a group of text": (lambda: oc.c.by_values({"a": "text"}), TYPE, "groups"),
+    "groups that overlap": (lambda: oc.c.by_values({"a": [1], "b": [1]}), VALUE, "groups"),
+    "columns of lists": (lambda: parallel(oc.c.by_column("a")), TYPE, "partition"),
+    "entries of lists": (lambda: parallel(oc.c.by_entry()), TYPE, "partition"),
+    "records of frames": (lambda: parallel(oc.c.by_key(len), *FRAME), TYPE, "partition"),
+    "a large item": (lambda: oc.integer_stream(0, 2**40), VALUE, "upper"),
+    "an empty range": (lambda: oc.integer_stream(1, 0), VALUE, "lower"),
+    "a name twice": (lambda: oc.category_stream(["a", "a"]), VALUE, "categories"),
+    "names of numbers": (lambda: oc.category_stream([1, 2]), TYPE, "categories"),
+    "no stream": (
+        lambda: oc.c.make_on_stream(*SPACE, costing(0.1)),
+        TYPE,
+        "input_domain",
+    ),
+}
+
+
+def weights(universe=3, size=9, domain=SPACE[0]):
+    return oc.m.make_private_multiplicative_weights(
+        domain, METRIC, PURE, d_in=1, d_out=1.0, universe=universe, size=size, queries=10, beta=0.05
+    )
+
+
+def marginals(domain=SPACE[0], metric=METRIC, measure=ZCDP, d_in=1):
+    return oc.m.make_marginals(domain, metric, measure, d_in=d_in, d_out=0.5, columns=2)
+
+
+def parallel(partition, domain=SPACE[0], metric=METRIC):
+    return oc.c.make_parallel_composition(
+        domain, metric, partition, {1: costing(0.1, space=(domain, metric))}
+    )
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_names_its_argument(name):
+    call, kind, argument = REFUSED[name]
+    with pytest.raises(kind, match=argument):
+        call()
