@@ -6,16 +6,21 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from math import exp, expm1, inf, log
+from math import exp, expm1, inf, isinf, log
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Union
 
 import numpy as np
 
 from .. import _checks as checks
 from .. import errors
-from .._checks import Positive, at_most, checked, hashable, non_negative, sequence, with_method
-from .interactive import FiniteInteractiveMechanism, History
-from .mechanism import FiniteMechanism, randomized_response
+from .mechanism import (
+    FiniteInteractiveMechanism,
+    FiniteMechanism,
+    History,
+    Number,
+    one_way,
+    randomized_response,
+)
 
 Ratio = tuple[int, ...]
 _DENOMINATORS = 60  # losses whose quotient has at most this denominator share a step
@@ -120,7 +125,9 @@ def response_menu(*epsilons: float) -> list[Item]:
     >>> [(item.name, item.d_mid) for item in oc.verify.response_menu(0.5, 1.0)]
     [('0.5', (0.5, 0.0)), ('1', (1.0, 0.0))]
     """
-    numbers = [non_negative(**{f"epsilons[{index}]": one}) for index, one in enumerate(epsilons)]
+    numbers = [
+        checks.non_negative(**{f"epsilons[{index}]": one}) for index, one in enumerate(epsilons)
+    ]
     return [Item(f"{one:g}", (one, 0.0), randomized_response(one)) for one in numbers]
 
 
@@ -144,7 +151,7 @@ class Limited:
 
 def _menu(**argument: Any) -> list[Item]:
     ((name, _),) = argument.items()
-    items = list(sequence("Item(name, d_mid, mechanism)", **argument))
+    items = list(checks.sequence("Item(name, d_mid, mechanism)", **argument))
     for index, item in enumerate(items):
         finite = FiniteMechanism, FiniteInteractiveMechanism
         if not isinstance(item, Item) or not isinstance(item.mechanism, finite):
@@ -155,11 +162,11 @@ def _menu(**argument: Any) -> list[Item]:
     return items
 
 
-on_a_menu = checked(
+on_a_menu = checks.checked(
     menu=_menu,
-    accumulator=hashable,
-    rule=with_method("admits", "have a method admits(accumulator, d_mid)"),
-    most=at_most(500, "each is a level of recursion"),
+    accumulator=checks.hashable,
+    rule=checks.with_method("admits", "have a method admits(accumulator, d_mid)"),
+    most=checks.at_most(500, "each is a level of recursion"),
 )
 
 
@@ -506,8 +513,8 @@ class _Solver:
 # first dataset. The best time to stop is found backwards from the last launch.
 
 
-@checked
-def worst_stopping(readings: Sequence[float], epsilon: Positive) -> float:
+@checks.checked
+def worst_stopping(readings: Sequence[float], epsilon: checks.Positive) -> float:
     """Return the largest δ of a reading over all times to stop.
 
     This is the largest P(S) - the integral of e^U over S under Q, over all rules when to stop and
@@ -536,3 +543,112 @@ def worst_stopping(readings: Sequence[float], epsilon: Positive) -> float:
         stopped = -np.expm1(np.minimum(bounds[n - 1] - losses, 0.0))
         value = np.maximum(stopped, up * value[1:] + (1 - up) * value[:-1])
     return float(up * value[1] + (1 - up) * value[0])
+
+
+# The largest total that an analyst reaches, for losses that add up over launches.
+#
+# These are the largest loss (pure DP), the mean loss (Kullback-Leibler divergence), and the Rényi
+# divergence of each order. They need no likelihood ratios, and no launch is omitted.
+
+
+def _loss_of_item(**argument: Any) -> Number:
+    ((name, value),) = argument.items()
+    if type(value) is not Fraction:
+        return checks.non_negative(**argument)
+    if not value >= 0:
+        raise errors.InvalidValueError(f"{name} ({checks.shown(value)}) must be at least 0")
+    return value
+
+
+@on_a_menu
+@checks.checked(losses=checks.optional(checks.each("losses", _loss_of_item)))
+def worst_loss(
+    menu: Sequence[Item],
+    accumulator: Hashable,
+    rule: Rule[Any],
+    *,
+    losses: Sequence[Number] | None = None,
+    most: int = 300,
+) -> Number:
+    """Compute the largest privacy loss against a filter, exactly: ε at δ = 0.
+
+    Use it for pure DP: it finds a violation however small its probability is. The other parameters
+    are those of :func:`worst_analyst`.
+
+    :param losses: the exact largest loss of each item. By default they are computed in doubles from
+        the probabilities, with an error of a few units in the last place
+    :return: the exact sum, as a Fraction; infinite if some answer is impossible on one dataset
+
+    :example:
+
+    >>> from fractions import Fraction
+    >>> menu = [oc.verify.Item("response", 0.1, oc.verify.randomized_response(0.1))]
+    >>> measure = oc.extend.composition_measure(dp.max_divergence())
+    >>> start = oc.accumulators.basic().start(measure)
+    >>> worst = oc.verify.worst_loss(menu, start, oc.verify.Within(0.3), losses=[Fraction(0.1)])
+    >>> worst == 2 * Fraction(0.1)  # three times the double 0.1 is more than the double 0.3
+    True
+    """
+    if losses is not None and len(losses) != len(menu):
+        raise errors.InvalidValueError(
+            f"losses ({len(losses)}) must have one element for each of the {len(menu)} items"
+        )
+    sides = _one_way(menu, inf) if losses is None else [losses]
+    exact = [[one if isinf(one) else Fraction(one) for one in side] for side in sides]
+    return max(_largest_total(one, menu, accumulator, rule, most) for one in exact)
+
+
+@on_a_menu
+def worst_renyi(
+    menu: Sequence[Item], accumulator: Hashable, rule: Rule[Any], order: float, *, most: int = 300
+) -> float:
+    """Compute the largest Rényi divergence of ``order`` against a filter.
+
+    The divergences of interleaved mechanisms add up [LW22, Theorem 2], so no interleavings are
+    listed. The other parameters are those of :func:`worst_analyst`.
+
+    :param order: finite, at least 1. At 1 it is the mean of the privacy loss, which is the
+        Kullback-Leibler divergence
+    :return: the divergence, for the worse order of the datasets
+
+    :example:
+
+    >>> menu = [oc.verify.Item("response", 0.5, oc.verify.randomized_response(0.5))]
+    >>> measure = oc.extend.composition_measure(dp.max_divergence())
+    >>> start = oc.accumulators.basic().start(measure)
+    >>> oc.verify.worst_renyi(menu, start, oc.verify.Within(1.0), order=2.0)
+    0.45467...
+    >>> 2 * oc.verify.randomized_response(0.5).renyi(2.0)
+    0.45467...
+    >>> oc.verify.worst_renyi(menu, start, oc.verify.Within(1.0), order=1.0)  # 2 * 0.5 * tanh(0.25)
+    0.24491...
+    """
+    if not 1.0 <= checks.real(order=order) < inf:
+        raise errors.InvalidValueError(f"order ({order}) must be finite and at least 1")
+    sides = _one_way(menu, order)
+    return max(float(_largest_total(one, menu, accumulator, rule, most)) for one in sides)
+
+
+def _one_way(menu: Sequence[Item], order: float) -> list[list[float]]:
+    """For each order of the datasets, the divergence of each item."""
+    return [[one_way(item.mechanism.tables, order, side) for item in menu] for side in (0, 1)]
+
+
+def _largest_total(
+    values: Sequence[Number], items: Sequence[Item], accumulator: S, rule: Rule[S], most: int
+) -> Number:
+    """Largest sum of the values of the items, over all sequences of launches that a rule admits."""
+    known: dict[Any, Number] = {}
+
+    def largest(state: S, depth: int) -> Number:
+        if state not in known:
+            check_depth(depth, most)
+            best: Number = 0
+            for item, value in zip(items, values, strict=True):
+                after = next_state(rule, state, item)
+                if after is not None:
+                    best = max(best, value + largest(after, depth + 1))
+            known[state] = best
+        return known[state]
+
+    return largest(accumulator, 0)

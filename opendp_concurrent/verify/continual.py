@@ -17,7 +17,7 @@ import numpy as np
 from .. import _checks as checks
 from .. import errors
 from .mechanism import Leaf, excesses
-from .tape import Tape
+from .played import Tape
 
 Outcomes = list[tuple[int, float]]  # the values of a noisy number, with their probabilities
 REACH = 60.0  # noise is cut at this many scales; about exp(-60) of its mass is beyond

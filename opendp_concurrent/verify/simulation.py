@@ -24,8 +24,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, kron, vstack
 
 from .._checks import checked, instance, optional
-from .interactive import FiniteInteractiveMechanism
-from .mechanism import Array, FiniteMechanism
+from .mechanism import Array, FiniteInteractiveMechanism, FiniteMechanism
 
 FEASIBLE = 1e-8  # largest sum of the residuals that counts as 0
 _TOLERANCE = 1e-10  # of each equation; the smallest that the solver accepts

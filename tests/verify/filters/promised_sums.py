@@ -23,7 +23,7 @@ from opendp_concurrent.measures.truncated import TruncatedConcentrated, Truncate
 from opendp_concurrent.measures.zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
 from opendp_concurrent.verify.adversary import Item, worst_analyst
 from opendp_concurrent.verify.mechanism import FiniteMechanism, Number
-from opendp_concurrent.verify.totals import worst_loss, worst_renyi
+from opendp_concurrent.verify.adversary import worst_loss, worst_renyi
 
 from .promise import ORDERS, Budget, Outcome
 

@@ -22,7 +22,7 @@ from opendp_concurrent.measures.slots import AnyOrder, Products, Slots
 from opendp_concurrent.measures.sums import Planned, SquareSum
 from opendp_concurrent.verify.adversary import Item, Limited, worst_analyst
 from opendp_concurrent.verify.mechanism import FiniteMechanism
-from opendp_concurrent.verify.totals import worst_renyi
+from opendp_concurrent.verify.adversary import worst_renyi
 
 from .promise import CURVE, Budget, CachedRule, Outcome, accumulated
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.verify.interactive import _worst
+from opendp_concurrent.verify.mechanism import _worst
 
 from ...some import slow
 from ..forbidden import optimal_delta
