@@ -1,17 +1,22 @@
 """Continual mechanisms: what is asked while rows still come.
 
-* ``stream.py`` makes streams, ``mechanism.py`` the mechanisms on them; ``concurrent.py``,
-  ``parallel.py`` and ``transformations.py`` compose and transform them.
+* ``stream.py`` makes streams, ``mechanism.py`` the mechanisms on them; ``concurrent.py`` and
+  ``transformations.py`` compose and transform them.
 * ``counter.py`` chooses among counters: ``digits.py`` (pure DP, signed digits) and ``factors.py``
-  (Gaussian, a factorisation with normalised columns). ``window.py`` and ``alarm.py`` build on them.
+  (Gaussian, a factorisation with normalised columns). ``window.py`` builds on them: windows,
+  histograms and the alarm.
 """
 
-from .alarm import make_alarm, then_alarm
-from .concurrent import StreamQueryable, make_concurrent_continual
+from .concurrent import (
+    StreamQueryable,
+    make_concurrent_continual,
+    make_on_stream,
+    make_parallel_continual,
+    then_on_stream,
+    then_parallel_continual,
+)
 from .counter import make_counter, then_counter
 from .mechanism import ContinualQueryable, from_record, make_continual, then_continual
-from .on_stream import make_on_stream, then_on_stream
-from .parallel import make_parallel_continual, then_parallel_continual
 from .stream import (
     category_stream,
     event_change,
@@ -32,8 +37,10 @@ from .transformations import (
 )
 from .window import (
     counter_rmse,
+    make_alarm,
     make_histogram_counter,
     make_window_counter,
+    then_alarm,
     then_histogram_counter,
     then_window_counter,
     window_rmse,
