@@ -21,9 +21,8 @@ from opendp_concurrent.measures.renyi import FixedRenyiDivergence, GridCurve, On
 from opendp_concurrent.measures.sums import Planned
 from opendp_concurrent.measures.truncated import TruncatedConcentrated, TruncatedSum
 from opendp_concurrent.measures.zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
-from opendp_concurrent.verify.adversary import Item, worst_analyst
+from opendp_concurrent.verify.adversary import Item, worst_analyst, worst_loss, worst_renyi
 from opendp_concurrent.verify.mechanism import FiniteMechanism, Number
-from opendp_concurrent.verify.adversary import worst_loss, worst_renyi
 
 from .promise import ORDERS, Budget, Outcome
 

@@ -20,9 +20,8 @@ from opendp_concurrent.fdp.function import TradeoffFunction
 from opendp_concurrent.measures.gaussian import gaussian_to_delta, pure_to_gaussian
 from opendp_concurrent.measures.slots import AnyOrder, Products, Slots
 from opendp_concurrent.measures.sums import Planned, SquareSum
-from opendp_concurrent.verify.adversary import Item, Limited, worst_analyst
+from opendp_concurrent.verify.adversary import Item, Limited, worst_analyst, worst_renyi
 from opendp_concurrent.verify.mechanism import FiniteMechanism
-from opendp_concurrent.verify.adversary import worst_renyi
 
 from .promise import CURVE, Budget, CachedRule, Outcome, accumulated
 
