@@ -1,7 +1,7 @@
 """Interactive and one-shot mechanisms: they draw all noise from OpenDP.
 
-* ``sparse_vector.py``, ``guess_and_check.py``, ``multiplicative_weights.py``,
-  ``linear_answers.py``, ``histogram.py`` and ``marginals.py`` answer queries.
+* ``sparse_vector.py``, ``guess_and_check.py``, ``linear_answers.py``, ``histogram.py`` and
+  ``marginals.py`` answer queries.
 * ``certified.py`` has OpenDP's noise with a certified bound under any measure; ``keys.py`` finds
   keys; ``selection.py`` selects privately; ``individual.py`` charges each row what it has lost.
 * ``noise.py`` and ``queries.py`` have what they share.
@@ -19,15 +19,16 @@ from .certified import (
     then_certified_geometric,
     then_certified_laplace,
 )
-from .guess_and_check import make_guess_and_check, then_guess_and_check
+from .guess_and_check import (
+    make_guess_and_check,
+    make_private_multiplicative_weights,
+    then_guess_and_check,
+    then_private_multiplicative_weights,
+)
 from .individual import NoisySum, individual_scale, make_individual_filter, then_individual_filter
 from .keys import MOST_KEYS, Counts, TruncatedGeometric, key_noise
 from .linear_answers import LinearAnswers, make_projected_queries, then_projected_queries
 from .marginals import make_marginals, then_marginals
-from .multiplicative_weights import (
-    make_private_multiplicative_weights,
-    then_private_multiplicative_weights,
-)
 from .noise import (
     ATOM,
     FINEST,

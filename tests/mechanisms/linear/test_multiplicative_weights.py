@@ -21,8 +21,8 @@ import opendp_concurrent as oc
 from opendp_concurrent.composition.postprocess import ANSWER, QUERY
 from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.mechanisms.guess_and_check import _MultiplicativeWeights, plan
 from opendp_concurrent.mechanisms.histogram import Universe
-from opendp_concurrent.mechanisms.multiplicative_weights import _MultiplicativeWeights, plan
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, ZCDP, GDP = dp.max_divergence(), dp.zero_concentrated_divergence(), oc.gaussian_tradeoff()
