@@ -371,12 +371,8 @@ class BudgetExceededError(RefusalError):
     ) -> BudgetExceededError:
         """Return this refusal with the account that refused."""
         told = copy(self)
-        told.account, told.d_in, told.measure, told.accumulator = (
-            account,
-            d_in,
-            measure,
-            accumulator,
-        )
+        told.account, told.d_in = account, d_in
+        told.measure, told.accumulator = measure, accumulator
         ConcurrentError.__init__(told, told._told())
         return told
 
@@ -618,12 +614,7 @@ class BlockExceededError(BudgetExceededError):
     @classmethod
     def of(cls, refusal: BudgetExceededError, block: Key) -> BlockExceededError:
         """Return the refusal of one block."""
-        found = cls(
-            refusal.spent,
-            refusal.asked,
-            refusal.remaining,
-            d_out=refusal.d_out,
-        )
+        found = cls(refusal.spent, refusal.asked, refusal.remaining, d_out=refusal.d_out)
         found.block = block
         return found
 

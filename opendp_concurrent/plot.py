@@ -21,7 +21,7 @@ from opendp.mod import Measure, Measurement
 from . import _checks as checks
 from ._checks import function
 from .context import smallest_scale
-from .errors import Argument, ConcurrentError, Distance, InvalidTypeError, InvalidValueError, Loss
+from .errors import Argument, Distance, InvalidTypeError, InvalidValueError, Loss
 from .fdp import Array, TradeoffFunction, check_function
 from .measures import PRIOR, composition_measure, height, risk, rounded_up, tradeoff
 from .measures import name as name_of_loss
@@ -43,30 +43,17 @@ __all__ = [
 ]
 
 
-class MissingMatplotlibError(ConcurrentError, ImportError):
-    """A picture needs matplotlib, which is not installed."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "pictures need matplotlib; the extra named plot installs it: from a clone, "
-            "pip install -e '.[plot]'"
-        )
-
-
-def require_matplotlib() -> None:
-    """Raise :class:`MissingMatplotlibError` if matplotlib is not installed."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise MissingMatplotlibError from None
-
-
 def _axes(ax: Axes | None) -> Axes:
     """Return the given axes, or those of a new figure."""
-    require_matplotlib()
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+    try:
+        from matplotlib.axes import Axes
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "pictures need matplotlib; the extra named plot installs it: from a clone, "
+            "pip install -e '.[plot]'",
+            name="matplotlib",
+        ) from error
     if ax is None:
         return Figure(figsize=(6.0, 4.0), layout="constrained").subplots()
     found: Axes = checks.instance(Axes)(ax=ax)

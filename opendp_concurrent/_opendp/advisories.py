@@ -33,11 +33,6 @@ _LOCAL = re.compile(r'"Strptime":\[\{"Literal":\{"Datetime":\["\w+",(?!null|\{"i
 _SHOWN = re.compile(r"strict_cast\(|strptime\(|replace_strict\(")  # where there is no JSON
 
 
-def native_frame(frame: Any) -> Any:
-    """Return the object of Polars' own language behind a LazyFrame."""
-    return frame._ldf
-
-
 class _Step(NamedTuple):
     """One constructor, its arguments, and what it made."""
 
@@ -256,7 +251,7 @@ def _fails_on_a_row(one: _Step, d_in: Distance) -> str:
     makes them lenient or refuses them. A local time that a time zone lacks is an error anywhere.
     """
     buffer, keys = BytesIO(), list[Any]()
-    native_frame(one.given["lazyframe"]).serialize_json(buffer)
+    one.given["lazyframe"]._ldf.serialize_json(buffer)
     text = buffer.getvalue().decode()
     if _LOCAL.search(text):
         return (

@@ -23,15 +23,7 @@ from opendp._convert import ATOM_MAP, c_to_py, py_to_c
 from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
 from opendp.mod import Measurement, OpenDPException, Transformation
 
-from ..errors import (
-    ConcurrentError,
-    Data,
-    InvalidTypeError,
-    InvalidValueError,
-    MechanismError,
-    charged,
-    tell_charged,
-)
+from .. import errors
 from .interrupts import CRITICAL, interruptible, uninterruptible
 from .private import callback_codes
 
@@ -156,7 +148,7 @@ def call_native(function: Callable[..., Any], *arguments: Any) -> Any:
                 answer = function(*arguments)
             except Exception as error:
                 if carried.charged is None:
-                    carried.charged = charged(_behind(error, carried))
+                    carried.charged = errors.charged(_behind(error, carried))
                 raise
             finally:
                 _CARRIED.reset(before)
@@ -166,12 +158,12 @@ def call_native(function: Callable[..., Any], *arguments: Any) -> Any:
             _tell_charged(instead, error, carried)
         else:
             instead = _behind(error, carried)
-            if isinstance(instead, ConcurrentError):
+            if isinstance(instead, errors.ConcurrentError):
                 remember(instead)
             if instead is error:
                 raise
             _tell_charged(instead, error, carried)
-            cause = None if type(instead) is MechanismError else error
+            cause = None if type(instead) is errors.MechanismError else error
     except BaseException as interrupt:  # which came, or was raised, at the end of the section
         _tell_charged(interrupt, interrupt, carried)
         raise
@@ -184,8 +176,8 @@ def call_native(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def _tell_charged(instead: BaseException, error: BaseException, carried: _Carried) -> None:
     """Let an exception say whether the launch is charged, if anything that is known here does."""
-    told = (charged(error), charged(instead), carried.charged)
-    tell_charged(instead, next((one for one in told if one is not None), None))
+    told = (errors.charged(error), errors.charged(instead), carried.charged)
+    errors.tell_charged(instead, next((one for one in told if one is not None), None))
 
 
 def tell_launched(known: bool | None) -> None:
@@ -201,10 +193,10 @@ def _stopped(carried: list[BaseException]) -> BaseException | None:
 
 def _behind(error: Exception, carried: list[BaseException]) -> BaseException:
     """Return the exception of this package that caused a native one, or the error itself."""
-    if not isinstance(error, OpenDPException) or isinstance(error, ConcurrentError):
+    if not isinstance(error, OpenDPException) or isinstance(error, errors.ConcurrentError):
         return error
-    ours = [one for one in carried if isinstance(one, ConcurrentError) and str(one) in str(error)]
-    return ours[-1] if ours else error
+    ours = [one for one in carried if isinstance(one, errors.ConcurrentError)]
+    return next((one for one in reversed(ours) if str(one) in str(error)), error)
 
 
 def remember(error: BaseException) -> None:
@@ -258,7 +250,10 @@ def _written(error: BaseException) -> str:
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a user's function, which native code calls."""
-    call = () if _is_known(function) else (interruptible,)
+    # of OpenDP or of this package; a measurement may also be used as a function
+    module = getattr(function, "__module__", None) or type(function).__module__
+    ours = str(module).partition(".")[0] in ("opendp", "opendp_concurrent")
+    call = () if ours else (interruptible,)
 
     @wraps(function)
     def called(*arguments: Any) -> Any:
@@ -267,12 +262,6 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         return _kept(*call, function, *arguments)
 
     return called
-
-
-def _is_known(function: Callable[..., Any]) -> bool:
-    """Whether a function is OpenDP's or ours. A measurement may also be used as a function."""
-    module = getattr(function, "__module__", None) or type(function).__module__
-    return str(module).partition(".")[0] in ("opendp", "opendp_concurrent")
 
 
 def guard() -> None:
@@ -300,15 +289,15 @@ _WORDS = {"inferred type is": "found", "Vec<": "list of ", ">": "", "f64": "floa
 MOST_ROWS = 2**36  # more than a machine holds
 
 
-def to_pointer(data: Data, carrier_type: Any) -> Any:
+def to_pointer(data: errors.Data, carrier_type: Any) -> Any:
     """Convert ``data`` to OpenDP's representation, or raise; the message has no row of them."""
     failure = ""
     try:
         if str(carrier_type).startswith("Vec<") and not len(data) <= MOST_ROWS:
-            raise InvalidValueError(f"arg must have at most 2**36 rows, found {len(data)}")
+            raise errors.InvalidValueError(f"arg must have at most 2**36 rows, found {len(data)}")
         convert = convert_objects if "ExtrinsicObject" in str(carrier_type) else py_to_c
         pointer = convert(data, c_type=AnyObjectPtr, type_name=carrier_type)
-    except InvalidValueError:
+    except errors.InvalidValueError:
         raise
     except Exception as error:
         reason = str(error).partition(". ")[0] if isinstance(error, TypeError) else ""
@@ -319,7 +308,7 @@ def to_pointer(data: Data, carrier_type: Any) -> Any:
             failure = failure.replace(rust, python)
     if failure:  # raised out here, since the error and its frames hold data
         del data
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"arg must be data of the input_domain, {failure}; convert data, fill missing values, "
             "or build on the domain of the data, such as dp.vector_domain(dp.atom_domain(T=float))"
         )
@@ -327,9 +316,7 @@ def to_pointer(data: Data, carrier_type: Any) -> Any:
     return pointer
 
 
-def to_python(pointer: AnyObjectPtr) -> Any:
-    """Convert data back from OpenDP's representation."""
-    return c_to_py(pointer)
+to_python = c_to_py  # back from OpenDP's representation
 
 
 def _function(name: str, *argument_types: Any) -> Any:

@@ -103,14 +103,7 @@ def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, boo
 # Native queryables.
 
 
-def evaluate(queryable: mod.Queryable, query: Query) -> Answer:
-    """Query a native queryable."""
-    return core.queryable_eval(queryable, query)
-
-
-def evaluate_odometer(queryable: mod.Queryable, query: Query) -> Answer:
-    """Launch on a native odometer queryable."""
-    return core.odometer_queryable_invoke(queryable, query)
+evaluate, evaluate_odometer = core.queryable_eval, core.odometer_queryable_invoke
 
 
 @uninterruptible

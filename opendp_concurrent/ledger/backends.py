@@ -163,7 +163,7 @@ def server(text: str, wait: float) -> Engine:
             f"path_or_url is for {url.drivername}, which is not supported; pass the path of an "
             "SQLite file, or postgresql+psycopg://user@host/database"
         )
-    limit = longest(wait)
+    limit = wait + GRACE  # for an answer of a server, which may wait for locks
     asked = {  # of the operating system; the URL may override them
         "keepalives_idle": max(1, int(limit)),
         "keepalives_interval": max(1, int(limit / 4)),
@@ -190,11 +190,6 @@ def server(text: str, wait: float) -> Engine:
         ) from error
     event.listen(engine, "do_connect", lambda _, __, names, options: connect(*names, **options))
     return engine
-
-
-def longest(wait: float) -> float:
-    """Return the limit in seconds for an answer of a server that waits ``wait`` s for locks."""
-    return wait + GRACE
 
 
 # Explain errors of a database, and say what to do.

@@ -147,17 +147,9 @@ def require_same(recorded: str, terms: Terms) -> None:
         if encoding.encode(name, one) != encoding.encode(name, other) and not same_term(
             name, one, other
         ):
-            raise errors.LedgerMismatchError(
-                _argument(name), _shown(name, one), _shown(name, other)
-            )
-
-
-def _argument(name: str) -> str:
-    return {"measure": "output_measure", "metric": "input_metric"}.get(name, name)
-
-
-def _shown(name: str, value: errors.Json) -> Any:
-    return "no bound (an odometer)" if name == "d_out" and value is None else value
+            argument = {"measure": "output_measure", "metric": "input_metric"}.get(name, name)
+            told = ("no bound (an odometer)" if value is None else value for value in (one, other))
+            raise errors.LedgerMismatchError(argument, *told)
 
 
 # The limits of a budget, and what was spent in each, from the charges of the budget.

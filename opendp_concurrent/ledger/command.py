@@ -13,9 +13,9 @@ from .._checks import make_private
 from ..errors import ConcurrentError, InvalidValueError, Json, rounded
 from ..measures import by_tag, risk_of
 from .audit import LimitSummary, Summary
-from .encoding import Entry
+from .encoding import Entry, one_line
 from .ledger import SqlLedger, datasets, open_ledger
-from .report import has_blocks, one_line
+from .report import has_blocks
 
 _SHOWN = 40  # widest text of a column
 

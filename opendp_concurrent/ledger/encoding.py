@@ -53,7 +53,11 @@ def reading(what: str) -> Iterator[None]:
 
 def unreadable(what: str, error: BaseException) -> errors.LedgerDamagedError:
     """Return the error of a row that cannot be read."""
-    return errors.LedgerDamagedError(f"{what} is unreadable: {_short(error)}")
+    try:
+        text = str(error) or type(error).__name__
+    except UNREADABLE:
+        text = type(error).__name__
+    return errors.LedgerDamagedError(f"{what} is unreadable: {one_line(text, 300)}")
 
 
 def require_text(what: str, **columns: Any) -> None:
@@ -62,14 +66,7 @@ def require_text(what: str, **columns: Any) -> None:
     :raises LedgerDamagedError: naming the row and the column
     """
     for name, value in columns.items():
-        if is_plain(value):
-            continue
-        if not isinstance(value, str):
-            kind = type(value).__name__
-            raise errors.LedgerDamagedError(
-                f"{what} is unreadable: its {name} is not text, but {kind}"
-            )
-        if not is_text(value):
+        if not (is_plain(value) or (isinstance(value, str) and is_text(value))):
             raise errors.LedgerDamagedError(f"{what} is unreadable: its {name} is not text")
 
 
@@ -97,14 +94,10 @@ def require_count(what: str, **columns: Any) -> None:
             )
 
 
-def _short(error: BaseException) -> str:
-    """Return the message as one line of at most 300 printable characters."""
-    try:
-        text = str(error) or type(error).__name__
-    except UNREADABLE:
-        text = type(error).__name__
+def one_line(text: str, most: int) -> str:
+    """Return at most so many characters of a text on one line, without control characters."""
     line = "".join(one if one.isprintable() else " " for one in text)
-    return line if len(line) <= 300 else line[:297] + "..."
+    return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 # The names with which values are written. Records contain no Python names.

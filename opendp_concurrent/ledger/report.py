@@ -13,9 +13,8 @@ from .. import errors, measures
 from ..accounting import Terms, Within
 from ..measures import height, name
 from .audit import Audited, Summary
-from .encoding import Entry, empty_total
+from .encoding import Entry, empty_total, one_line
 
-BY = ("time", "limit", "label", "block")
 _POINTS = 1000  # of a line: there are no more pixels
 
 Height = Callable[[errors.Loss], float]
@@ -57,7 +56,7 @@ def spending(
 
     The loss of several blocks is that of the block with the largest one.
 
-    :param by: one of ``BY``; ``"time"`` is one line, of the whole budget
+    :param by: a key of ``NAMES``; ``"time"`` is one line, of the whole budget
     :param most: number of lines to return
     """
     if summary.terms is None:
@@ -79,7 +78,7 @@ def spending(
         step = len(found) // _POINTS + 1
         drawn = found[:-1:step] + found[-1:]
         heights = [number_of(loss) for _, loss in drawn]
-        lines.append(Line(_NAMES[by](key), [one for one, _ in drawn], heights, len(found)))
+        lines.append(Line(NAMES[by](key), [one for one, _ in drawn], heights, len(found)))
     lines.sort(key=lambda line: line.heights[-1], reverse=True)
     return lines[:most], len(keys) or len(lines)
 
@@ -103,7 +102,7 @@ def _charges(
                 yield key, one, one.loss.of(key).loss
 
 
-_NAMES: dict[str, Callable[[Any], str]] = {
+NAMES: dict[str, Callable[[Any], str]] = {  # of lines, by what they belong to
     "time": str,
     "limit": " > ".join,
     "label": lambda label: label or "no label",
@@ -134,12 +133,6 @@ def in_words(terms: Terms) -> str:
     if has_blocks(loss):
         loss = loss.of(None).loss
     return f"{symbol or name(loss, under=known)}, {words}"
-
-
-def one_line(text: str, most: int) -> str:
-    """Return at most so many characters of a text on one line, without control characters."""
-    line = "".join(one if one.isprintable() else " " for one in text)
-    return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 # The report of a budget for people: one HTML page that requests nothing from anywhere.

@@ -24,7 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from .._opendp import CRITICAL, interruptible
 from ..errors import Json, LedgerError, tell_charged, uncharged
-from .backends import OPEN_IN_PARENT, DriverConnection, File, explain, longest, server
+from .backends import GRACE, OPEN_IN_PARENT, DriverConnection, File, explain, server
 
 _BEGIN = (  # settings of this transaction only, because a pooler may share the connection
     "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT "
@@ -62,7 +62,7 @@ class Store:
         self.embedded = self._file is not None
         self._start, self._flush = "BEGIN IMMEDIATE", ""
         if not self.embedded:
-            limit = int(1000 * longest(wait))
+            limit = int(1000 * (wait + GRACE))
             self._start = _BEGIN.format(wait=max(1, int(1000 * wait)), limit=limit)
         self.failures = SQLAlchemyError, engine.dialect.loaded_dbapi.Error
         self._texts: dict[Executable, str] = {}  # compiled statements

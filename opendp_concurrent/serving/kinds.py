@@ -232,7 +232,7 @@ def _cells(given: _GIVEN) -> int:
             found += min(max(one, 0), MOST_CELLS // 2)
     losses, orders, domain = (given.get(one) for one in ("d_mids", "orders", "input_domain"))
     if given.get("delta") is not None:  # of an optimal composition
-        many = {one for one in losses if _is_pair(one)} if isinstance(losses, list | tuple) else ()
+        many = set(filter(_is_bounds, losses)) if isinstance(losses, list | tuple) else ()
         parts = 2 if "max_hits" in given else _length(given.get("measurements"))
         found += _LOSS * (len(many) or parts)
     # a Rényi curve is read at each order, of each measurement
@@ -247,10 +247,6 @@ def _cells(given: _GIVEN) -> int:
 
 def _length(one: Any) -> int:
     return len(one) if isinstance(one, list | tuple | dict | range) else 0
-
-
-def _is_pair(one: Any) -> bool:
-    return type(one) is tuple and all(type(part) in (int, float) for part in one)
 
 
 # --- arguments that are refused, whatever else is in the message ----------------------------------

@@ -79,15 +79,11 @@ class SharedReleaseQueryable(queryables.Handle, dp.Queryable):
             levels: Levels = queryables.unseal(self._levels)
             if asked > levels.finest:
                 levels.keep(asked, session.launch(levels.launch(asked, self._levels)))
-                self._keep()
+                opened = self._opened()
+                if opened is not None:  # it has this for good, since it was paid
+                    opened.paid.add(self)
                 return levels.at(asked)
             return errors.uncharged(self._known, levels, asked)
-
-    def _keep(self) -> None:
-        """Let the handle that this was opened on have it for good, since it was paid."""
-        opened = self._opened()
-        if opened is not None:
-            opened.paid.add(self)
 
     def _known(self, levels: Levels, asked: int) -> errors.Answer:
         """Return the answer at a level that needs no launch."""
@@ -245,7 +241,7 @@ class _Below:
 
     def check(self, message: errors.Argument) -> int:
         """Return a level in units, or raise."""
-        level = units_of(positive(level=message))
+        level = _units(message)
         if level > self._ceiling:
             raise errors.InvalidValueError(
                 f"level ({errors.shown(message)}) must be at most {level_of(self._ceiling)}, the "

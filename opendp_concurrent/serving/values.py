@@ -11,7 +11,6 @@ and so three times as much for each step of a chain.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from datetime import date, datetime
 from decimal import Decimal as Exact
 from functools import cache
@@ -23,27 +22,17 @@ from opendp import combinators, core, domains, measurements, measures, metrics, 
 
 from .. import _checks as checks
 from .. import _opendp as _native
+from .. import tables
 from .._checks import CONSTRUCTORS, MODULE, PLAINER, READ, VALUES
 from .._opendp import dp
 from ..data import ByRecord, BySplit, Partition, by_column, by_values, itself
 from ..errors import InvalidTypeError, InvalidValueError, Json
 from ..numerics import typed
-from ..tables import (
-    KINDS,
-    Decimal,
-    Expression,
-    Tables,
-    Then,
-    col,
-    domain_of_record,
-    table_domain,
-    units,
-)
 from .kinds import BY_ANNOTATION, BY_NAME, MESSAGE_KINDS, OF_OPENDP
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _DTYPES = frozenset({"bool", "float32", "float64", *_INTEGERS})
-_TYPES = {name: kind for kind, name in KINDS.items()}
+_TYPES = {name: kind for kind, name in tables.KINDS.items()}
 
 
 # --- how they are read ---------------------------------------------------------------------------
@@ -117,16 +106,16 @@ def by_groups(groups: Any, of: str | None) -> Partition:
     return by_values(groups, None if of is None else checks.text(of=of))
 
 
-def expression(operation: str, operands: Json, given: Json) -> Expression:
+def expression(operation: str, operands: Json, given: Json) -> tables.Expression:
     """Return an expression; a step checks it against the columns of a table."""
     of = tuple(_expression(one) for one in checks.elements("expressions", operands=operands))
-    if operation == "cast" and not isinstance(given, Decimal):
+    if operation == "cast" and not isinstance(given, tables.Decimal):
         given = _TYPES.get(given)
-    return Expression(checks.text(operation=operation), of, _fixed(given))
+    return tables.Expression(checks.text(operation=operation), of, _fixed(given))
 
 
-def _expression(one: Json) -> Expression:
-    if not isinstance(one, Expression):
+def _expression(one: Json) -> tables.Expression:
+    if not isinstance(one, tables.Expression):
         raise InvalidTypeError(f"an expression was expected, found {type(one).__name__}")
     return one
 
@@ -136,30 +125,13 @@ def _fixed(given: Json) -> Any:
     return tuple(map(_fixed, given)) if isinstance(given, list) else given
 
 
-READ |= {
-    "array": array,
-    "by_columns": by_columns,
-    "by_groups": by_groups,
-    "by_part": by_part,
-    "column": col,
-    "columns": columns,
-    "day": day,
-    "exact": exact,
-    "expression": expression,
-    "integers": integers,
-    "mapping": mapping,
-    "moment": moment,
-    "table_domain": domain_of_record,
-    "table_metric": units,
-}
+READ |= {one.__name__: one for one in (array, by_columns, by_groups, by_part, columns, day)}
+READ |= {one.__name__: one for one in (exact, expression, integers, mapping, moment)}
+READ |= {"column": tables.col, "table_domain": tables.domain_of_record}
+READ["table_metric"] = tables.units
 
 
 # --- how they are written ------------------------------------------------------------------------
-
-
-def _with_fields(name: str) -> Callable[[Any], tuple[str, Mapping[str, Any]]]:
-    """Write a frozen value whose fields are the arguments of the function that makes it."""
-    return lambda value: (name, {one.name: getattr(value, one.name) for one in fields(value)})
 
 
 def _by_record(one: ByRecord) -> tuple[str, Mapping[str, Any]]:
@@ -174,20 +146,20 @@ def _by_record(one: ByRecord) -> tuple[str, Mapping[str, Any]]:
     return "by_groups", {"groups": groups, "of": None if of is itself else of}
 
 
-def _written(one: Expression) -> tuple[str, Mapping[str, Any]]:
+def _written(one: tables.Expression) -> tuple[str, Mapping[str, Any]]:
     if one.operation == "column":
         return "column", {"name": one.given}
     given: Any = one.given
-    given = KINDS.get(given, given) if one.operation == "cast" else given
+    given = tables.KINDS.get(given, given) if one.operation == "cast" else given
     return "expression", {"operation": one.operation, "operands": one.operands, "given": given}
 
 
 VALUES.update(
     {
         ByRecord: _by_record,
-        BySplit: _with_fields("by_split"),
-        Expression: _written,
-        Then: _written,
+        BySplit: lambda one: ("by_split", {"function": one.function}),
+        tables.Expression: _written,
+        tables.Then: _written,
         Exact: lambda one: ("exact", {"text": str(one)}),
         date: lambda one: ("day", {"year": one.year, "month": one.month, "day": one.day}),
         datetime: lambda one: ("moment", {"text": one.isoformat()}),
@@ -211,9 +183,9 @@ _MEASURES = (
 
 def _domain(one: Any) -> dp.Domain | None:
     """Return a domain that is made by itself, as ``one`` may be; None if there is none."""
-    tables = _native.descriptor(one)
-    if type(tables) is Tables:
-        return table_domain(tables)
+    found = _native.descriptor(one)
+    if type(found) is tables.Tables:
+        return tables.table_domain(found)
     if isinstance(one, dp.VectorDomain):
         element = _domain(one.element_domain)
         return None if element is None else dp.vector_domain(element, size=one.size)
@@ -228,8 +200,8 @@ def _domain(one: Any) -> dp.Domain | None:
 
 def _metric(one: Any) -> Any:
     name, _, rest = str(one.type).partition("<")
-    if one == units():
-        return units()
+    if one == tables.units():
+        return tables.units()
     make = _METRICS.get(name.rpartition("::")[2].lower())
     return None if make is None else make(T=rest.rstrip(">")) if rest else make()
 

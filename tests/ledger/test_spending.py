@@ -4,7 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.ledger.report import BY, one_line, spending
+from opendp_concurrent.ledger.report import NAMES, one_line, spending
 
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 PURE = dp.max_divergence()
@@ -24,7 +24,7 @@ def drawn(ledger, by, **given):
 
 def test_each_way_adds_up_its_own_charges(sqlite, tools):
     ledger = sqlite.create()
-    assert all(spending(*ledger.read(), by) == ([], 0) for by in BY)
+    assert all(spending(*ledger.read(), by) == ([], 0) for by in NAMES)
     root = tools.limit(ledger)
     team = limited(root, "team", 0.75)
     ann, tom = limited(team, "ann", 0.5), limited(root, "tom", 0.5)
