@@ -8,7 +8,7 @@ from opendp.context import constructors, register
 
 from . import c, m, t
 from ._checks import MODULE
-from ._opendp import chaining, copy_lists, deserializing, infer_as_measurement
+from ._opendp import chaining, deserializing, take_in_lists
 from .composition import chain, make_chain_ot
 from .queryables import ConcurrentMeasurement, ConcurrentOdometer
 from .serving import rebuild
@@ -24,8 +24,7 @@ def put_hooks() -> None:
     Measurements keep copies of lists, so that known faults are looked for in what runs.
     """
     _CHAINING.put()
-    copy_lists()
-    infer_as_measurement(ConcurrentMeasurement)
+    take_in_lists(ConcurrentMeasurement)
     for group in (c, m, t):
         for name in group.__all__:
             own = name.removeprefix("make_")

@@ -14,7 +14,6 @@ from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 from opendp import _convert, domains, measures, metrics, mod
-from opendp._lib import AnyMeasurement, AnyOdometer, AnyTransformation
 from opendp.context import Context, Query
 from opendp.extras._utilities import to_then as _to_then
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
@@ -121,7 +120,6 @@ def descriptor(one: Any) -> Any:
 
 PARTIAL_CONSTRUCTOR: type = mod._PartialConstructor
 VERSION: str = mod.__version__
-MEASUREMENT, ODOMETER, TRANSFORMATION = AnyMeasurement, AnyOdometer, AnyTransformation
 
 
 def to_then(constructor: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,13 +187,9 @@ class Hook:
             self._after = None
 
 
-def infer_as_measurement(*kinds: type) -> None:
-    """Make OpenDP treat ``kinds`` as measurements where it infers types, as in lists."""
-    _ELEMENTARY_TYPES.update(dict.fromkeys(kinds, "AnyMeasurementPtr"))
-
-
-def copy_lists() -> None:
-    """Make measurements keep copies of the lists that they are made of. Idempotent."""
+def take_in_lists(kind: type) -> None:
+    """Let OpenDP infer measurements in lists of a kind, of which measurements keep copies."""
+    _ELEMENTARY_TYPES[kind] = "AnyMeasurementPtr"
     mod.Measurement.__opendp_dict__ = CopiedRecord()
 
 

@@ -204,7 +204,7 @@ class ConcurrentMeasurement(Measurement):
     :ivar summary: a short description
     """
 
-    _type_ = _native.MEASUREMENT
+    _type_ = Measurement._type_
     summary: str
     inside: Inside
     made_on: tuple[Domain, Metric, Measure]  # how they were made, for dp.serialize
@@ -326,7 +326,7 @@ class ConcurrentOdometer(Odometer):
     :param wrapped: whether its handle answers other messages than launches
     """
 
-    _type_: ClassVar[type] = _native.ODOMETER
+    _type_: ClassVar[type] = Odometer._type_
     query_space: tuple[Domain, Metric]
     measure: CompositionMeasure[Any]
     accumulator: Accumulator

@@ -11,16 +11,8 @@ from .. import _opendp as _native
 from .. import accounting, composition, errors, measures, mechanisms, numerics, queryables
 from .._checks import Positive, optional, positive, written
 from .._opendp import dp
-from .levels import (
-    STEPPED,
-    Chain,
-    GaussianLevels,
-    GeometricDraws,
-    LaplaceLevels,
-    Levels,
-    level_of,
-    units_of,
-)
+from . import levels as noise
+from .levels import Levels
 
 
 class Opened:
@@ -97,7 +89,7 @@ class SharedReleaseQueryable(queryables.Handle, dp.Queryable):
     def finest(self) -> float:
         """The finest level so far, up to which levels are free; 0 before the first answer."""
         levels: Levels = queryables.unseal(self._levels)
-        return level_of(levels.finest)
+        return noise.level_of(levels.finest)
 
     def privacy_loss(self, d_in: errors.Distance) -> Any:
         """Return the privacy loss of all levels so far together; changes nothing.
@@ -129,7 +121,7 @@ class SharedReleaseQueryable(queryables.Handle, dp.Queryable):
 
 
 def _units(level: errors.Argument) -> int:
-    return units_of(positive(level=level))
+    return noise.units_of(positive(level=level))
 
 
 def spawn_shared(
@@ -198,11 +190,11 @@ def _open(
         parent=parent.account if parent else None,
         opaque=odometer.opaque,
     )
-    if measure.kind in STEPPED:
+    if measure.kind in noise.STEPPED:
         _check_sums(account)
-        levels: Levels = LaplaceLevels(space, measure)
+        levels: Levels = noise.LaplaceLevels(space, measure)
     else:
-        levels = GaussianLevels(space, measure)
+        levels = noise.GaussianLevels(space, measure)
     session = queryables.Session(account, space, odometer.input_metric, measure, token)
     return SharedReleaseQueryable(session, levels, odometer)
 
@@ -236,7 +228,7 @@ class _Steps(measures.Basic):
 class _Below:
     """The levels of a release up to its ceiling, which was paid."""
 
-    def __init__(self, chain: Chain, ceiling: int) -> None:
+    def __init__(self, chain: noise.Chain, ceiling: int) -> None:
         self._chain, self._ceiling = chain, ceiling
 
     def check(self, message: errors.Argument) -> int:
@@ -244,8 +236,8 @@ class _Below:
         level = _units(message)
         if level > self._ceiling:
             raise errors.InvalidValueError(
-                f"level ({errors.shown(message)}) must be at most {level_of(self._ceiling)}, the "
-                "ceiling that was paid; launch a release with a higher one"
+                f"level ({errors.shown(message)}) must be at most {noise.level_of(self._ceiling)}, "
+                "the ceiling that was paid; launch a release with a higher one"
             )
         self._chain.check(level)
         return level
@@ -330,7 +322,7 @@ def make_shared_release(
             "ceiling must be given under f-DP, where the losses of steps have no sum; or use "
             "zCDP, or Gaussian DP"
         )
-    if ceiling is not None or measure.kind in STEPPED:
+    if ceiling is not None or measure.kind in noise.STEPPED:
         mechanisms.built(
             dp.m.make_laplace, input_domain=input_domain, input_metric=input_metric, scale=1.0
         )
@@ -343,12 +335,12 @@ def make_shared_release(
         )
     if ceiling is None:
         return queryables.ConcurrentOdometer(space, measure, _Steps(), spawn_shared)
-    paid = units_of(ceiling, "ceiling")
-    level = level_of(paid)
+    paid = noise.units_of(ceiling, "ceiling")
+    level = noise.level_of(paid)
 
     def spawn(data: queryables.Sealed) -> queryables.MachineQueryable:
         return queryables.MachineQueryable(
-            _Below(Chain(queryables.in_python(data), GeometricDraws()), paid), "Shared"
+            _Below(noise.Chain(queryables.in_python(data), noise.GeometricDraws()), paid), "Shared"
         )
 
     pure = composition.make_measurement(

@@ -41,7 +41,7 @@ class StreamTransformation(Transformation):
         last, and return an item or None and never raise; and their description
     """
 
-    _type_ = _native.TRANSFORMATION
+    _type_ = Transformation._type_
     inside: Inside
 
     def __rshift__(self, other: Any) -> Any:
