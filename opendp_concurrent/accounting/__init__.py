@@ -2,9 +2,10 @@
 
 * ``account.py`` has the life of a launch: price, plan, lock, still current, commit.
 * An accumulator is a theorem that adds privacy losses up; ``accumulators.py`` lists them.
-  ``epsilon_delta.py``, ``best_rule.py``, ``from_rule.py`` and ``ladder.py`` have their states,
-  frozen values whose ``after`` returns the next one.
-* ``any_time.py`` has readings that hold when answers choose the time at which one stops.
+  ``epsilon_delta.py``, ``best_rule.py`` and ``ladder.py`` have their states, frozen values whose
+  ``after`` returns the next one.
+* ``price.py`` has what a launch costs, ``rule.py`` the rules that admit it, and the accumulator of
+  a rule of your own.
 """
 
 from . import accumulators as accumulators

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounting.any_time import _scale
+from opendp_concurrent.accounting.best_rule import _scale
 from opendp_concurrent.errors import LedgerMismatchError
 from opendp_concurrent.ledger import create_ledger, open_ledger
 

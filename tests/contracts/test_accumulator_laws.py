@@ -20,11 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opendp_concurrent import accounting, measures
-from opendp_concurrent.accounting.any_time import any_time
-from opendp_concurrent.accounting.best_rule import renyi, zcdp
+from opendp_concurrent.accounting.best_rule import any_time, renyi, zcdp
 from opendp_concurrent.accounting.epsilon_delta import advanced, basic, either
-from opendp_concurrent.accounting.from_rule import from_rule
 from opendp_concurrent.accounting.ladder import Residual, ladder
+from opendp_concurrent.accounting.rule import from_rule
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.fdp.function import TradeoffFunction
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE

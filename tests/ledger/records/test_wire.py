@@ -14,11 +14,10 @@ import opendp_concurrent
 from opendp_concurrent import TradeoffFunction as F
 from opendp_concurrent import TruncatedConcentrated
 from opendp_concurrent._checks import BY_CLASS, KINDS, check_fields
-from opendp_concurrent.accounting.any_time import any_time
-from opendp_concurrent.accounting.best_rule import renyi, zcdp
+from opendp_concurrent.accounting.best_rule import any_time, renyi, zcdp
 from opendp_concurrent.accounting.epsilon_delta import Advanced, advanced, basic, either
-from opendp_concurrent.accounting.from_rule import FromRule
 from opendp_concurrent.accounting.ladder import ladder, residue
+from opendp_concurrent.accounting.rule import FromRule
 from opendp_concurrent.accounting.store import Terms
 from opendp_concurrent.composition.block_totals import OnEachBlock, OnKeys
 from opendp_concurrent.errors import (

@@ -17,8 +17,15 @@ from typing import Any
 
 from scipy.special import log_ndtr
 
-from opendp_concurrent.accounting.any_time import AnyTime, any_time
-from opendp_concurrent.accounting.best_rule import Renyi, Zcdp, best_rule, renyi, zcdp
+from opendp_concurrent.accounting.best_rule import (
+    AnyTime,
+    Renyi,
+    Zcdp,
+    any_time,
+    best_rule,
+    renyi,
+    zcdp,
+)
 from opendp_concurrent.accounting.epsilon_delta import Advanced, Either, advanced, basic, either
 from opendp_concurrent.accounting.ladder import ladder
 from opendp_concurrent.accounting.rule import Within

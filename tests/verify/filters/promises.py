@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from opendp_concurrent.accounting.epsilon_delta import basic
-from opendp_concurrent.accounting.from_rule import from_rule
+from opendp_concurrent.accounting.rule import from_rule
 
 from . import promised_sums as sums
 from . import promised_tradeoffs as tradeoffs
