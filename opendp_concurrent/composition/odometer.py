@@ -1,22 +1,27 @@
-"""An odometer: composition of mechanisms with adaptively chosen privacy losses, without a bound."""
+"""Odometers and filters: composition of mechanisms with adaptively chosen privacy losses.
+
+An odometer has no bound of its own. A filter bounds an odometer. A limit is an odometer with a
+bound of its own, below an account that is charged as well.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _opendp as _native
-from ..accounting import Ledger, own_distance
-from ..errors import Distance, InvalidTypeError, shown
+from .. import queryables
+from ..accounting import Bound, Ledger, Limit, Within, label_text, own_distance
+from ..errors import Distance, InvalidTypeError, InvalidValueError, Loss, shown
 from ..fdp import TradeoffFunction
 from ..measures import Accumulator, CompositionMeasure, composition_measure, registered
 from ..numerics import cap_and_shown, down, typed
-from ..queryables import ConcurrentMeasurement, ConcurrentOdometer, check_ledger, spawn_odometer
-from .guards import accumulator_for, constructor
-
-if TYPE_CHECKING:
-    from ..queryables import ConcurrentOdometerQueryable, OdometerOf
+from .guards import accumulator_for, bounded, check_unbounded, constructor
+from .interactive import constant_map, make_measurement
 
 
 @constructor
@@ -29,7 +34,7 @@ def make_concurrent_odometer(
     ledger: Ledger | None = None,
     d_in: Distance = None,
     opaque_errors: bool = False,
-) -> OdometerOf[ConcurrentOdometerQueryable]:
+) -> queryables.OdometerOf[queryables.ConcurrentOdometerQueryable]:
     """Compose mechanisms, interactive or not, whose privacy losses are chosen adaptively.
 
     The arguments are those of :func:`~opendp.combinators.make_fully_adaptive_composition`. The
@@ -82,7 +87,7 @@ def make_concurrent_odometer(
             "pass both or neither"
         )
     if ledger is not None:
-        check_ledger(ledger, measure)
+        queryables.check_ledger(ledger, measure)
         if measure.needs_orders:
             raise InvalidTypeError(
                 "ledger is not supported for an odometer under Rényi curves; pass it to "
@@ -90,24 +95,200 @@ def make_concurrent_odometer(
                 "oc.fixed_renyi_divergence"
             )
     record = None if ledger is None else (ledger, own_distance(d_in))
-    made = ConcurrentOdometer(
+    made = queryables.ConcurrentOdometer(
         (input_domain, input_metric),
         measure,
         accounting,
-        spawn_odometer,
+        queryables.spawn_odometer,
         record=record,
         opaque=opaque_errors,
     )
-    return cast("OdometerOf[ConcurrentOdometerQueryable]", made)
+    return cast("queryables.OdometerOf[queryables.ConcurrentOdometerQueryable]", made)
 
 
 then_concurrent_odometer = _native.to_then(make_concurrent_odometer)
 
 
+# A filter: an odometer with a bound on its privacy loss.
+
+
+@constructor
+def make_concurrent_filter(
+    odometer: queryables.ConcurrentOdometer,
+    d_in: Distance,
+    d_out: Loss,
+    *,
+    orders: Sequence[float] | None = None,
+    halt: bool = False,
+    ledger: Ledger | None = None,
+    opaque_errors: bool = False,
+) -> queryables.MeasurementOf[queryables.ConcurrentFilterQueryable]:
+    """Bound the privacy loss of a concurrent odometer.
+
+    The arguments are those of :func:`~opendp.combinators.make_privacy_filter`. The returned
+    measurement spawns a queryable that launches mechanisms, interactive or not, while the
+    odometer's accumulator stays at most ``d_out`` for inputs at distance ``d_in``. A launch that
+    would exceed ``d_out`` is refused before it runs and is not charged; smaller launches remain
+    possible. Children may be queried in any interleaving. Under approximate zCDP, a child that is
+    approximate only as a whole is closed by the next launch or answer of any other. The whole loss
+    is charged at launch.
+
+    Guarantee: ``d_out`` under the odometer's measure, against any adaptive analyst [HSTVVXZ23,
+    Theorems 1.20, 1.21, 4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP, Gaussian DP and
+    f-DP. For Rényi curves, the sum stays within ``d_out`` at every order of ``orders`` at once.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained; or by OpenDP's
+        :func:`~opendp.combinators.make_fully_adaptive_composition`, which is replaced by ours on
+        the same space and measure: OpenDP's tells the loss of a launch only after it has run
+    :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
+    :param d_out: bound on the privacy loss, finite, in units of its measure. A ``Decimal``, a
+        ``Fraction`` or a text such as ``"0.7"`` is compared exactly, and shown rounded up. With a
+        ledger, or an accumulator that is no plain sum, it is rounded down to a double
+    :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
+    :param halt: close the whole interaction, children too, at the first message to the handle that
+        is no admitted launch, as Algorithm 3 of [HSTVVXZ23] does. Later errors have the reason
+        (:class:`.HaltedError`). Methods such as ``privacy_loss`` and ``admits`` close nothing
+    :param ledger: made by ``opendp_concurrent.ledger``; stores every charge durably before its
+        mechanism runs. All processes that have the ledger open share the budget, and a later
+        process continues from the stored charges
+    :param opaque_errors: hide errors of mechanisms from the analyst: each raises the same
+        :class:`.MechanismError`, and the logger ``opendp_concurrent.measurements`` logs the
+        original error
+    :return: a measurement that spawns a :class:`.ConcurrentFilterQueryable`
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: for a ledger under a measure whose children are not concurrent;
+        by a launch of what is approximate zCDP only as a whole, if there is a ledger
+    :raises LedgerError: if the ledger cannot be read, or was made under other terms
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1.25)
+    >>> release = root(count)
+    >>> root(count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: the filter refuses: spent 0.8 of 1, asked 0.8, ...
+    >>> root.remaining()
+    0.19999999999999996
+    """
+    odometer = check_unbounded(odometer, "the filter", opaque=opaque_errors)
+    measure = odometer.measure
+    terms = bounded(odometer, d_in, d_out, orders)
+    d_in, budget = terms.d_in, terms.d_out
+    book, start = None, terms.accumulator.start(measure)
+    if ledger is not None:
+        queryables.check_ledger(ledger, measure, halt=halt)
+        book, start = queryables.open_book(ledger, terms)
+    exact = ledger is None and hasattr(type(start), "limits")  # of sums that compare fractions
+    cap, budget = cap_and_shown(d_out, budget) if exact else (budget, budget)
+    name, space = repr(terms.accumulator), odometer.input_space
+    bound = Bound(d_in, Within(budget, cap), start, halt, book, terms.measure, name)
+    if terms.accumulator is not odometer.accumulator:
+        name = repr(odometer.accumulator)
+    made = make_measurement(
+        space,
+        odometer.output_measure,
+        partial(queryables.spawn_filter, odometer, bound),
+        constant_map(space[1], d_in, budget, odometer.distance_type),
+        f"ConcurrentFilter({terms.measure}, {name}, d_in={d_in}, d_out={budget})",
+        odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
+        composes=True,
+        live=True,
+    )
+    return cast("queryables.MeasurementOf[queryables.ConcurrentFilterQueryable]", made)
+
+
+# A limit: an odometer with a bound of its own, below an account that is charged as well.
+
+
+@constructor
+def make_limited(
+    odometer: queryables.ConcurrentOdometer,
+    d_in: Distance,
+    d_out: Loss,
+    *,
+    label: str,
+    orders: Sequence[float] | None = None,
+) -> queryables.ConcurrentOdometer:
+    """Bound the privacy loss of what one analyst, team or project launches below a filter.
+
+    Launch what is returned on the handle of a filter, odometer or compositor: ``alice =
+    root(oc.c.make_limited(...))``. This opens the limit and costs nothing. A launch on ``alice`` is
+    charged to the limit and to each of its ancestors, before it runs. If one of them refuses, none
+    is charged, and the refusal names the one that refused. Limits may nest, such as a person's in a
+    team's, and their bounds may add up to more than what they share.
+
+    A label names one limit below a handle. Opening it again returns the same handle. On a handle
+    with a ledger, a launch is charged to all accounts in one transaction, and a limit that a later
+    process opens under the same labels continues with what was spent.
+
+    On a block filter, a limit bounds each block, and is a :class:`.BlockFilterQueryable`: ``alice``
+    is opened without blocks, and ``alice(blocks, measurement)`` is charged to these blocks in the
+    limit and in each ancestor. The guarantee is that of :func:`.make_block_filter`. ``d_in`` is
+    then in units of the metric of the whole data, as it is there.
+
+    Guarantee: everything that mechanisms launched below the limit answer is ``d_out``-DP under the
+    odometer's measure, for inputs at distance ``d_in``, as if the limit were a filter and nothing
+    else were answered (:func:`.make_concurrent_filter`). What several analysts learn together is
+    bounded by the ancestor of their limits only, not by a limit. The guarantee of a limit ends
+    where answers to other analysts shape the data that arrive, or choose the launches
+    [TCCCG25]. Every ancestor's guarantee is unchanged: each launch is charged there too.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained; its accumulator
+        adds up what is launched below the limit, and may differ from that of the ancestors
+    :param d_in: distance between neighbouring inputs, in units of the odometer's input metric,
+        which is the metric of the queries of the handle that it is launched on
+    :param d_out: bound on the privacy loss, finite, in units of its measure
+    :param label: names the limit; plain text that does not depend on data, not empty
+    :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
+    :return: an odometer that is launched on a handle, and gives a
+        :class:`.ConcurrentFilterQueryable`; on a block filter, a :class:`.BlockFilterQueryable`
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+    >>> alice, bob, carol = (
+    ...     root(oc.c.make_limited(odometer, d_in=1, d_out=0.5, label=name))
+    ...     for name in ("alice", "bob", "carol")
+    ... )
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> release = alice(count)
+    >>> alice(count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: limit 'alice' of the filter refuses: spent 0.5 ...
+    >>> release = bob(count)
+    >>> carol(count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: the filter refuses: spent 1 of 1, asked 0.5, ...
+    >>> carol.remaining(), root.remaining()
+    (0.5, 0.0)
+    """
+    odometer = check_unbounded(odometer, "what the limit is launched on")
+    label = label_text(label=label)
+    if not label:
+        raise InvalidValueError("label must not be empty; pass the name of an analyst or a team")
+    limit = Limit(label, bounded(odometer, d_in, d_out, orders))
+    return replace(odometer, spawn=queryables.spawn_limited, limit=limit)
+
+
 # The conversion of a filter to its odometer: Lemma 2.19 of [HSTVVXZ23].
 
 
-def make_filter_to_odometer(measurement: ConcurrentMeasurement) -> ConcurrentOdometer:
+def make_filter_to_odometer(
+    measurement: queryables.ConcurrentMeasurement,
+) -> queryables.ConcurrentOdometer:
     """Turn a filter into an odometer, which reports the smallest budget that suffices so far.
 
     ``measurement`` must be made by :func:`.make_concurrent_filter`, or be a chain to such a filter.
@@ -130,7 +311,7 @@ def make_filter_to_odometer(measurement: ConcurrentMeasurement) -> ConcurrentOdo
     """
     assert_features("contrib")
     odometer: Any = getattr(measurement, "odometer", None)
-    if not isinstance(odometer, ConcurrentOdometer):
+    if not isinstance(odometer, queryables.ConcurrentOdometer):
         raise InvalidTypeError(
             f"measurement ({shown(measurement)}) must be made by make_concurrent_filter, or "
             "be a transformation chained to such a filter: for others no continuation rule "

@@ -2,19 +2,30 @@
 
 * ``session.py`` is the way of a launch: a handle sends to its session, the session prices, charges
   and runs. ``root.py`` has the handles of odometers, filters and compositors, and makes
-  them; ``child.py`` has what a launch returns.
-* ``mechanism.py`` has the measurements and odometers of this package, ``named_queries.py`` what can
-  be asked by name, ``data.py`` the sealed data, ``stream.py`` the handles of streams.
+  them; ``child.py`` has what a launch returns, and the queries that have a name.
+* ``mechanism.py`` has the measurements and odometers of this package, ``data.py`` the sealed data,
+  ``stream.py`` the handles of streams.
 """
 
 from typing import TYPE_CHECKING
 
 from .child import (
+    NONE,
+    PARTS,
+    READ,
+    SYNTHESISE,
+    SYNTHETIC,
     ChildOdometerQueryable,
     ChildQueryable,
     MachineQueryable,
+    Queries,
+    Readable,
+    WithParts,
+    WithSynthetic,
     WrappedOdometerQueryable,
     adopt,
+    answering,
+    queries_of,
     without_frames,
 )
 from .data import (
@@ -34,8 +45,10 @@ from .data import (
     unseal,
 )
 from .mechanism import (
+    Accuracy,
     ConcurrentMeasurement,
     ConcurrentOdometer,
+    Description,
     Inside,
     Spawn,
     accuracy_of,
@@ -45,34 +58,11 @@ from .mechanism import (
     known_accuracy,
     may_be_live,
     may_feed_many,
+    of_one,
     postprocess,
     read_map,
     require_launches,
     takes_stream,
-)
-from .named_queries import (
-    MOST,
-    NONE,
-    NOT_SAVED,
-    PARTS,
-    READ,
-    SYNTHESISE,
-    SYNTHETIC,
-    Accuracy,
-    Description,
-    Queries,
-    Readable,
-    WithParts,
-    WithSynthetic,
-    answering,
-    bounded_integer,
-    canonical,
-    fields,
-    of_one,
-    queries_of,
-    require,
-    restore_exactly,
-    rows,
 )
 from .root import (
     ConcurrentCompositionQueryable,
@@ -91,7 +81,9 @@ from .root import (
 from .session import Handle, MeasurementPrice, Session, check_space, validate_d_in
 from .stream import (
     MESSAGES,
+    MOST,
     NOT_CONTINUAL,
+    NOT_SAVED,
     DataMessage,
     FedQueryable,
     Feed,
@@ -106,10 +98,16 @@ from .stream import (
     Updatable,
     Update,
     Updates,
+    bounded_integer,
+    canonical,
     check_items,
     check_step,
+    fields,
     is_stream,
     query_side,
+    require,
+    restore_exactly,
+    rows,
     same_domain,
     start_of,
 )

@@ -10,20 +10,74 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import expm1, log1p
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
 from .. import _opendp as _native
-from .._checks import Unrecorded, function
+from .._checks import Record, Unrecorded, at_most, count, function, probability
 from ..accounting import RUNNING, Ledger, Lifecycle, Limit, innermost_running
 from ..data import Kind, kind_of
-from ..errors import Answer, Argument, Distance, InvalidTypeError, Loss, UnsupportedMeasureError
+from ..errors import (
+    Answer,
+    Argument,
+    Distance,
+    InvalidTypeError,
+    InvalidValueError,
+    Loss,
+    RefusalError,
+    UnsupportedMeasureError,
+)
 from ..measures import Accumulator, CompositionMeasure, composition_measure
 from .child import adopt
 from .data import Sealed, SealedHandle, take_in
-from .named_queries import Accuracy
 from .stream import feeds_many, is_stream
+
+# What a mechanism says of its error before it runs.
+
+LEAST = 1e-300  # smaller probabilities have no double for their logarithm's argument
+_MOST = at_most(2**62, "no mechanism releases more")
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The error of a mechanism's answers, with confidence.
+
+    :ivar noise: the distribution of the noise, such as ``"Laplace"``
+    :ivar scale: its scale, in units of the answers; None if there are several
+    :ivar bound: maps β and a number of answers to an error that all of them are within, with
+        probability at least 1 - β
+    :ivar answers: the number of answers that one release has; None if the caller must say
+    """
+
+    noise: str
+    scale: float | None
+    bound: Callable[[float, int], float]
+    answers: int | None = None
+
+    def at(self, beta: float, answers: int | None) -> float:
+        """Return the bound, for arguments that are checked."""
+        failing = probability(beta=beta)
+        if not LEAST <= failing < 1.0:
+            raise InvalidValueError(f"beta ({beta}) must be at least 1e-300 and below 1")
+        if answers is None:
+            answers = self.answers
+        if answers is None:
+            raise InvalidTypeError(
+                "answers must be given: the number of answers that are all within the error, such "
+                "as the number of queries, coordinates or steps"
+            )
+        return self.bound(failing, count(answers=_MOST(answers=answers)))
+
+
+def of_one(bound: Callable[[float], float]) -> Callable[[float, int], float]:
+    """Return the bound of independent answers, from that of one at the probability that it fails.
+
+    All are within with probability 1 - β if each fails with probability 1 - (1-β)^(1/answers).
+    """
+    return lambda beta, answers: bound(-expm1(log1p(-beta) / answers))
+
 
 Spawn = Callable[[Sealed], Any]
 H = TypeVar("H", covariant=True)
@@ -430,6 +484,87 @@ def postprocess(odometer: ConcurrentOdometer, postprocessor: Argument) -> Concur
             "queries and answers only"
         )
     return replace(odometer, postprocessors=(*odometer.postprocessors, postprocessor))
+
+
+# Descriptions: of a measurement, and of what a launch of it would return and cost.
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A launch as it would be now. It was not run, and nothing was charged.
+
+    :ivar mechanism: constructors and their numbers, such as ``count >> laplace(scale=2.0)``
+    :ivar interactive: whether it returns a queryable, not a release; None if that is not known,
+        as for a measurement written in Python
+    :ivar d_in: distance between neighbouring inputs that ``loss`` is for
+    :ivar loss: privacy loss at ``d_in``, under the measure of the handle; None for an odometer,
+        which costs nothing itself
+    :ivar refusal: why a launch would be refused now; None if it would be admitted
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> root = (space >> oc.then_concurrent_odometer(dp.max_divergence()))([1, 2, 3])
+    >>> root.describe(space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0), d_in=1)
+    Description(mechanism='count >> laplace(scale=4.0)', interactive=False, d_in=1,
+    loss=0.25, refusal=None)
+    """
+
+    mechanism: str
+    interactive: bool | None
+    d_in: Distance
+    loss: Any
+    refusal: RefusalError | None
+
+    @property
+    def admitted(self) -> bool:
+        """Whether a launch would be admitted now."""
+        return self.refusal is None
+
+
+_LONGEST = 200
+
+
+def describe(measurement: Measurement) -> str:
+    """Describe a measurement by its constructors, such as ``count >> laplace(scale=2.0)``.
+
+    A description has public values only: names of constructors, their numbers, and the names of a
+    table's columns, such as ``table_count by carrier >> laplace(scale=10.0)``. Without a record of
+    its constructor, a measurement is described by its type.
+    """
+    summary = getattr(measurement, "summary", None)  # of one of ours
+    text = " ".join((summary if isinstance(summary, str) else _text(measurement)).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _text(one: Argument) -> str:
+    name: Any
+    made = getattr(one, "__opendp_dict__", None)
+    record = made if made is not None else {}
+    name, arguments = record.get("__function__"), record.get("__kwargs__", {})
+    if isinstance(made, Record):
+        name, arguments = made.call
+    if not isinstance(name, str):
+        return type(one).__name__
+    if name.startswith("make_chain_"):  # numbered from the end: measurement1, transformation0
+        parts = [arguments[key] for key in sorted(arguments, key=lambda key: str(key)[-1:])]
+        return " >> ".join(map(_text, parts))
+    name = name.removeprefix("make_").removeprefix("new_")
+    if "measurement" in arguments:
+        return f"{name}({_text(arguments['measurement'])})"
+    numbers = [
+        f"{key}={(float if isinstance(value, float) else int).__repr__(value)}"
+        for key, value in arguments.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]
+    text = f"{name}({', '.join(numbers)})" if numbers else name
+    of = arguments.get("column", arguments.get("columns"))
+    for word, names in (("of", of), ("by", arguments.get("by"))):
+        columns = [names] if isinstance(names, str) else names  # of a table
+        named = isinstance(columns, (list, tuple)) and len(columns) > 0
+        if named and all(isinstance(column, str) for column in columns):
+            text += f" {word} {', '.join(columns)}"
+    return text
 
 
 if TYPE_CHECKING:  # what type checkers and editors know of a handle: OpenDP's classes have no types

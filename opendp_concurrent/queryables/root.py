@@ -15,8 +15,7 @@ from opendp.mod import Domain, Metric, Odometer, OdometerQueryable, Queryable, T
 from .. import _opendp as _native
 from .. import accounting, errors, measures
 from .data import Sealed, check_process, seal_transformed, unseal
-from .mechanism import ConcurrentOdometer
-from .named_queries import Description
+from .mechanism import ConcurrentOdometer, Description
 from .session import MAP_FAILED, Handle, Session, validate_d_in
 
 

@@ -25,7 +25,6 @@ from ..data import check_files
 from ..measures import Composability, CompositionMeasure
 from . import data, mechanism
 from .child import PLAIN, MachineQueryable, adopt
-from .named_queries import Description, describe
 from .stream import NOT_CONTINUAL, counts_messages, is_stream, same_domain
 
 if TYPE_CHECKING:
@@ -298,17 +297,17 @@ class Session:
         prices = [self.price(query, f"queries[{index}]") for index, query in enumerate(planned)]
         return self.account.loss_after(d_in, prices)
 
-    def describe(self, query: errors.Query, d_in: errors.Distance) -> Description:
+    def describe(self, query: errors.Query, d_in: errors.Distance) -> mechanism.Description:
         """Describe a launch of ``query`` without charging or running it."""
         self._check_d_in(d_in)
         d_in = accounting.own_distance(d_in)
         if isinstance(query, Odometer):
             self._check_odometer(query)
-            return Description("odometer", True, d_in, None, None)
+            return mechanism.Description("odometer", True, d_in, None, None)
         price = self.price(query)
         loss = self.account.price_at(d_in, price)
         refusal = self.account.refusal(price)
-        return Description(
+        return mechanism.Description(
             price.mechanism, mechanism.interactive(price.measurement), d_in, loss, refusal
         )
 
@@ -402,7 +401,7 @@ class MeasurementPrice:
     def mechanism(self) -> str:
         """Short description of the mechanism."""
         if self._mechanism is None:
-            self._mechanism = describe(self.measurement)
+            self._mechanism = mechanism.describe(self.measurement)
         return self._mechanism
 
     def again(self) -> MeasurementPrice:

@@ -8,7 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.composition import block_session as launches
+from opendp_concurrent.composition import block_filter as launches
 from opendp_concurrent.composition.block_filter import make_block_filter
 from opendp_concurrent.errors import (
     BudgetExceededError,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.composition.postprocess import Tag
+from opendp_concurrent.composition.interactive import Tag
 from opendp_concurrent.errors import PostprocessorError, ReentrantLaunchError
 
 from ..build import DATA, PURE, SPACE, an_odometer, asking, costing, in_threads, laplace, opened

@@ -15,7 +15,7 @@ from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
 from opendp_concurrent.mechanisms.certified import composed
 from opendp_concurrent.mechanisms.noise import best_known, certify
-from opendp_concurrent.queryables.named_queries import Accuracy, of_one
+from opendp_concurrent.queryables.mechanism import Accuracy, of_one
 
 from ..build import APPROXIMATE, PURE, RENYI, ZCDP
 

@@ -12,15 +12,8 @@ from opendp_concurrent.errors import (
     ReentrantLaunchError,
     StreamHaltedError,
 )
-from opendp_concurrent.queryables.child import MachineQueryable
-from opendp_concurrent.queryables.named_queries import (
-    PARTS,
-    READ,
-    SYNTHESISE,
-    Accuracy,
-    answering,
-    of_one,
-)
+from opendp_concurrent.queryables.child import PARTS, READ, SYNTHESISE, MachineQueryable, answering
+from opendp_concurrent.queryables.mechanism import Accuracy, of_one
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

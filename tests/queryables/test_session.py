@@ -8,7 +8,7 @@ from opendp.mod import Transformation
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.queryables.data import AsTransformation
-from opendp_concurrent.queryables.named_queries import describe
+from opendp_concurrent.queryables.mechanism import describe
 from opendp_concurrent.queryables.root import (
     ConcurrentCompositionQueryable,
     ConcurrentFilterQueryable,

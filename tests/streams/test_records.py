@@ -18,8 +18,7 @@ from opendp_concurrent.errors import (
     StreamError,
     StreamHaltedError,
 )
-from opendp_concurrent.queryables.named_queries import NOT_SAVED
-from opendp_concurrent.queryables.stream import Restore, Save
+from opendp_concurrent.queryables.stream import NOT_SAVED, Restore, Save
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

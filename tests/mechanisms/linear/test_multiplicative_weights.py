@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.composition.postprocess import ANSWER, QUERY
+from opendp_concurrent.composition.interactive import ANSWER, QUERY
 from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.mechanisms.guess_and_check import _MultiplicativeWeights, plan
