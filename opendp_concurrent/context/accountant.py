@@ -172,55 +172,43 @@ def native_loss(measure: dp.Measure, d_out: errors.Loss) -> tuple[dp.Measure, fl
     return best, loss
 
 
-# Approximate zCDP inside (ε, δ)-DP, by the conversion of OpenDP.
+# Approximate zCDP inside (ε, δ)-DP, by the conversion of OpenDP, which needs no data.
 
 
-class ByOpenDP:
-    """Losses (ρ, δ') of approximate zCDP as losses (ε, δ), at one δ.
+def by_opendp(loss: tuple[float, float], delta: float) -> Any:
+    """Return (ε, ``delta``) for a loss (ρ, δ') of approximate zCDP.
 
     The conversion is that of :func:`~opendp.combinators.make_zCDP_to_approxDP` and
-    :func:`~opendp.combinators.make_fix_delta`, read from a measurement without data.
-
-    :ivar outer: (ε, δ)-DP
-    :ivar delta: the δ
+    :func:`~opendp.combinators.make_fix_delta`.
     """
+    free = _native.make_user_measurement(
+        dp.atom_domain(T=bool),
+        dp.discrete_distance(),
+        dp.approximate(dp.zero_concentrated_divergence()),
+        function=lambda _: 0,
+        privacy_map=lambda _: loss,
+        TO="ExtrinsicObject",
+    )
+    return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(free), delta).map(1)
 
-    def __init__(self, outer: dp.Measure, delta: float) -> None:
-        self.outer, self.delta = outer, delta
 
-    def convert(self, loss: tuple[float, float]) -> Any:
-        """Return (ε, δ) for (ρ, δ')."""
-        free = _native.make_user_measurement(
-            dp.atom_domain(T=bool),
-            dp.discrete_distance(),
-            dp.approximate(dp.zero_concentrated_divergence()),
-            function=lambda _: 0,
-            privacy_map=lambda _: loss,
-            TO="ExtrinsicObject",
-        )
-        return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(free), self.delta).map(1)
+def largest_by_opendp(d_out: tuple[float, float], share: float) -> tuple[float, float]:
+    """Return the largest (ρ, ``share``) that converts to at most ``d_out``."""
 
-    def largest(self, d_out: tuple[float, float], share: float) -> tuple[float, float]:
-        """Return the largest (ρ, ``share``) that converts to at most ``d_out``."""
+    @cache
+    def epsilon(rho: float) -> Any:
+        return by_opendp((rho, share), d_out[1])[0]
 
-        @cache
-        def epsilon(rho: float) -> Any:
-            return self.convert((rho, share))[0]
-
-        try:
-            return nearest_passing(
-                [lambda rho: epsilon(rho) <= d_out[0]],
-                T=float,
-                share=lambda rho: epsilon(rho) / d_out[0],
-            ), share
-        except (ValueError, dp.OpenDPException) as error:
-            if isinstance(error, errors.ConcurrentError):
-                raise
-            raise errors.InvalidValueError(
-                f"d_out ({d_out}) has no approximate zCDP with a δ of {share}; pass an alpha below "
-                "1, or a larger loss"
-            ) from error
-
-    def cast(self, accountant: Any) -> queryables.ConcurrentMeasurement:
-        """Return the accountant under (ε, δ)-DP."""
-        return composition.recertify(accountant, self.outer, self.convert)
+    try:
+        return nearest_passing(
+            [lambda rho: epsilon(rho) <= d_out[0]],
+            T=float,
+            share=lambda rho: epsilon(rho) / d_out[0],
+        ), share
+    except (ValueError, dp.OpenDPException) as error:
+        if isinstance(error, errors.ConcurrentError):
+            raise
+        raise errors.InvalidValueError(
+            f"d_out ({d_out}) has no approximate zCDP with a δ of {share}; pass an alpha below "
+            "1, or a larger loss"
+        ) from error

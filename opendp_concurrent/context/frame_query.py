@@ -16,8 +16,7 @@ from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from ..mechanisms import make_frame_count, stable_frame
 from ..queryables import AsTransformation
 from .accountant import is_native, native_loss, native_measures
-from .advice import FRAMES
-from .query import ConcurrentQuery
+from .query import FRAMES, ConcurrentQuery
 from .search import nearest_passing, neither_loss_nor_scale
 
 _NO_CENSORING = 2**32 - 1  # the threshold at which OpenDP looks for the scale

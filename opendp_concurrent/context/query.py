@@ -1,4 +1,7 @@
-"""A query of a context, whose children are contexts of this package, and contexts by key."""
+"""A query of a context, whose children are contexts of this package, and contexts by key.
+
+A name that a query does not have is answered by what to write instead.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,7 @@ from .. import accounting, composition, data, measures, numerics, queryables
 from .._opendp import Lock, dp, query_parts, uninterruptible
 from ..composition import measure
 from ..errors import Answer, Distance, InvalidTypeError, InvalidValueError, Key, Loss
-from . import advice
-from .accountant import ByOpenDP, accountant_of, loss_under
+from .accountant import accountant_of, by_opendp, largest_by_opendp, loss_under
 from .answers import Summary, summarize
 from .search import fitted
 
@@ -53,7 +55,55 @@ class NamedContexts(queryables.SealedHandle):
         return f"NamedContexts({self._handle!r})"
 
 
-_ADVICE = {
+# What to write in place of names that pandas, Polars or SQL have, on each kind of data.
+
+_NO_ROWS = "no query returns rows; end it with noise and release(), such as count().laplace()"
+_SCAN = "scan the data as a table, oc.tables.scan(frame, schema, unit), whose queries have "
+_LISTS = {
+    "filter where": "filter the data before the context is made; or " + _SCAN + "where",
+    "group_by groupby agg histogram value_counts": "use count_by_categories([...])",
+    "median quantile": "use private_quantile(candidates=[...], alpha=0.5)",
+    "std stdev var": _SCAN + "stdev",
+    "average avg": "use impute_constant(0.0).clamp((0.0, 10.0)).resize(100, 5.0).mean()",
+    "len size": "use count()",
+    "head tail limit collect show": _NO_ROWS,
+}
+_TABLES = {
+    "filter query": "use where(oc.tables.col('age') >= 18)",
+    "group_by groupby": "use by= and keys=, such as count(by='region', keys=['north', 'south'])",
+    "agg aggregate": "use select(n=few.count(), age=few.mean('age', (0, 120)))",
+    "value_counts": "use count(by='region', keys=['north', 'south'])",
+    "std std_dev": "use stdev('age', (0, 120))",
+    "var": "use variance('age', (0, 120))",
+    "average avg": "use mean('age', (0, 120))",
+    "len size": "use count()",
+    "n_unique nunique unique": "use distinct_units(), or count_distinct('region')",
+    "drop rename": "use select(['age', 'region']), or with_columns(years=oc.tables.col('age'))",
+    "assign with_column map": "use with_columns(old=oc.tables.col('age') > 64)",
+    "merge": "use join for public rows, join_private for a table of with_tables",
+    "head tail limit collect show": _NO_ROWS,
+}
+_FRAMES = {  # which Polars does not have
+    "where": "use filter(pl.col('age') >= 18)",
+    "groupby": "use group_by('region').agg(dp.len())",
+    "agg": "use select(...), or group_by('region').agg(dp.len())",
+    "len size": "use select(dp.len())",
+    "average avg": "use select(pl.col('age').fill_null(0).dp.mean((0, 120)))",
+    "std_dev stdev": _SCAN + "stdev",
+}
+
+
+# for each kind of data, what an error says about a name
+LISTS, TABLES, FRAMES = (
+    {
+        name: f"a query on a {kind} has no {name}: {text}"
+        for names, text in table.items()
+        for name in names.split()
+    }
+    for kind, table in (("list", _LISTS), ("table", _TABLES), ("LazyFrame", _FRAMES))
+)
+
+_REFUSALS = {  # of OpenDP, and what to do
     "Query is not yet a measurement": "add noise first, such as .laplace()",
     "Unable to cast measure": "use .laplace(), or a context with rho, or with epsilon and delta",
 }
@@ -62,7 +112,7 @@ _ADVICE = {
 class ConcurrentQuery(queryables.AsTransformation, dp.Query):
     """A query whose children are contexts of this package."""
 
-    _advice: ClassVar[dict[str, str]] = advice.LISTS  # in place of names that are not here
+    _advice: ClassVar[dict[str, str]] = LISTS  # in place of names that are not here
 
     @uninterruptible
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
@@ -133,7 +183,7 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
             try:
                 return plain.resolve(allow_transformations)
             except ValueError as error:
-                for text, advice in _ADVICE.items():
+                for text, advice in _REFUSALS.items():
                     if str(error).startswith(text):
                         raise InvalidValueError(f"{str(error).rstrip('.')}; {advice}") from error
                 raise
@@ -175,7 +225,7 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
         budget = d_out if budget is None else budget
 
         def wrap_release(queryable: dp.Queryable) -> dp.Context:
-            return self._nested(chained, queryable, d_in, d_mids, budget, space)
+            return self._context.nested(chained, queryable, d_in, d_mids, budget, space)
 
         return self.new_with(chain=self._after(convert(accountant)), wrap_release=wrap_release)
 
@@ -280,9 +330,12 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
         def open_context(_: Any, queryable: dp.Queryable) -> dp.Context:
             own = None if d_mids is None else list(d_mids)
             space = part_domain, metric_of_parts
-            return self._nested(accountant, queryable, each, own, budget, space)
+            return self._context.nested(accountant, queryable, each, own, budget, space)
 
-        return self._contexts(parts, open_context)
+        return self.new_with(
+            chain=self._after(parts),
+            wrap_release=lambda handle: NamedContexts(handle, open_context),
+        )
 
     # --- what the methods share ------------------------------------------------------------------
 
@@ -305,9 +358,9 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
         inner = measure(output_measure=inner)
         delta = d_out[1] if isinstance(outer, dp.ApproximateDivergence) else None
         if inner == dp.approximate(dp.zero_concentrated_divergence()) and delta is not None:
-            by_opendp = ByOpenDP(outer, delta)
-            share = by_opendp.largest(d_out, delta * checks.probability(alpha=alpha))
-            return (inner, share), by_opendp.cast
+            most = largest_by_opendp(d_out, delta * checks.probability(alpha=alpha))
+            convert = partial(by_opendp, delta=delta)
+            return (inner, most), lambda made: composition.recertify(made, outer, convert)
         loss = loss_under(inner, outer, d_out, delta)
         return (inner, loss), lambda accountant: composition.cast(accountant, outer, delta=delta)
 
@@ -325,15 +378,6 @@ class ConcurrentQuery(queryables.AsTransformation, dp.Query):
 
     def _after(self, made: Any) -> Any:
         return self._chain >> made if isinstance(self._chain, dp.Transformation) else made
-
-    def _nested(self, *arguments: Any) -> Any:
-        return self._context.nested(*arguments)
-
-    def _contexts(self, made: dp.Measurement, open_context: Any) -> dp.Query:
-        return self.new_with(
-            chain=self._after(made),
-            wrap_release=lambda handle: NamedContexts(handle, open_context),
-        )
 
     def _check_loss(self, made: dp.Measurement, d_in: Distance) -> None:
         """Raise if the loss is above that of the query."""

@@ -16,9 +16,8 @@ from .. import _checks as checks
 from .. import composition, tables
 from .._opendp import HAS_NOISY_TOP_K, dp, query_parts
 from ..errors import Data, Distance, InvalidTypeError, InvalidValueError, TooFewRowsError
-from . import advice
 from .answers import ACCURACIES, Labels, Noise, Summary, library_of
-from .query import ConcurrentQuery
+from .query import TABLES, ConcurrentQuery
 
 # standard deviations at scale 1: of Laplace noise, and of the exponential noise of OpenDP's top-k
 PURE = sqrt(2.0), 1.0
@@ -158,7 +157,7 @@ def _quantile_at(name: str, alpha: float) -> Callable[..., Any]:
 class TableQuery(ConcurrentQuery):
     """A query on a table. Each method has the arguments of its transformation in ``oc.t``."""
 
-    _advice = advice.TABLES
+    _advice = TABLES
 
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> Any:
         """Return the query with another chain."""

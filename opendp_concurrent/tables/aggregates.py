@@ -25,8 +25,7 @@ from . import schema as schemas
 from .domain import GroupBound, Norms, Tables, tables_of
 from .engine import Rows
 from .expressions import Answer
-from .moments import MOST_CELLS, MOST_STEPS, Estimate, Moments, strategy_for
-from .moments import Statistic as OfMoments
+from .moments import MOST_CELLS, MOST_STEPS, Estimate, Moments, Statistic, strategy_for
 from .schema import By, Keys
 from .steps import make_per_unit
 
@@ -521,7 +520,7 @@ class _Part:
     terms: tuple[nodes.Term, ...]
     per_row: tuple[int, ...]
     step: float
-    moments: tuple[Moments, OfMoments] | None = None
+    moments: tuple[Moments, Statistic] | None = None
 
     def integers(self, values: Sequence[int]) -> tuple[int, ...]:
         return tuple(values) if self.moments is None else self.moments[0].integers(*values)

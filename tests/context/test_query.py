@@ -5,8 +5,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.context import accountant as by_opendp
-from opendp_concurrent.context import advice, search
+from opendp_concurrent.context import accountant, query, search
 from opendp_concurrent.context.context import ConcurrentContext
 from opendp_concurrent.errors import (
     BudgetExceededError,
@@ -90,15 +89,14 @@ def test_conversions_that_are_not_known_are_refused():
 
 
 def test_approximate_zcdp_inside_approximate_dp_is_as_opendp_converts():
-    by = by_opendp.ByOpenDP(dp.approximate(PURE), 1e-6)
-    rho, delta = by.largest((1.0, 1e-6), 5e-7)
-    epsilon, whole = by.convert((rho, delta))
+    rho, delta = accountant.largest_by_opendp((1.0, 1e-6), 5e-7)
+    epsilon, whole = accountant.by_opendp((rho, delta), 1e-6)
     assert delta == 5e-7
     assert epsilon <= 1.0
     assert whole <= 1e-6
-    assert by.convert((rho * (1 + 1e-9), delta))[0] > 1.0
+    assert accountant.by_opendp((rho * (1 + 1e-9), delta), 1e-6)[0] > 1.0
     with pytest.raises(InvalidValueError, match="^d_out .* has no approximate zCDP"):
-        by.largest((1.0, 1e-6), 2e-6)
+        accountant.largest_by_opendp((1.0, 1e-6), 2e-6)
 
 
 # --- every query form makes at most 100 measurements ---------------------------------------------
@@ -272,8 +270,8 @@ def on_frame():
     return dp.unit_of(contributions=1), pl.LazyFrame({"age": [20, 30] * 30})
 
 
-ADVICE = {"list": (on_list, advice.LISTS), "table": (on_table, advice.TABLES)}
-ADVICE["frame"] = on_frame, advice.FRAMES
+ADVICE = {"list": (on_list, query.LISTS), "table": (on_table, query.TABLES)}
+ADVICE["frame"] = on_frame, query.FRAMES
 CODE = {
     "list": ["len", "average", "quantile", "median"],
     "table": ["filter", "groupby", "agg", "std", "var", "avg", "len", "n_unique", "assign", "drop"],
