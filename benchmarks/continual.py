@@ -24,7 +24,7 @@ from _timing import parser, print_machine, print_table, report
 import opendp_concurrent as oc
 from opendp_concurrent import _opendp as _native
 from opendp_concurrent.streams.digits import best_digits
-from opendp_concurrent.streams.factors import buffered, errors
+from opendp_concurrent.streams.factors import buffered, variances
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -93,7 +93,7 @@ def gaussian_rows(quick: bool) -> tuple[list[list[object]], float, float]:
         ours = oc.streams.counter_rmse(horizon)
         rows.append([horizon, ours, before[exponent], ours / before[exponent]])
     horizon, runs = (48, 3000) if quick else (512, 1000)
-    _, totals, _ = errors(buffered(horizon), horizon)
+    _, totals, _ = variances(buffered(horizon), horizon)
     steps, formula = list(range(horizon - 31, horizon + 1)), np.sqrt(totals[-32:]).tolist()
     measured = rmse_at(steps, runs, ZCDP, formula, horizon=horizon)
     return rows, max(row[3] for row in rows), measured

@@ -348,11 +348,6 @@ def check_people(input_domain: dp.Domain, input_metric: dp.Metric) -> None:
         )
 
 
-def open_rows(token: Sealed, input_domain: dp.Domain) -> NDArray[Any]:
-    """Return sealed data as a read-only array with one row per person."""
-    return data.kind_of(input_domain).rows(in_python(token), input_domain)
-
-
 def values_of(rows: NDArray[Any], per_row: Callable[[Any], Any]) -> Callable[[slice], NDArray[Any]]:
     """Return a function from a slice of rows to its numbers; its error messages show no value."""
 
@@ -401,17 +396,13 @@ class _IndividualFilter:
         self._rows, self._loss, self._d_out = rows, loss, d_out
         self._bank = Bank(len(rows))
 
-    def check(self, query: errors.Query) -> tuple[NoisySum, Price]:
-        """Return a copy of the query, checked again, and its price, or raise."""
+    def __call__(self, query: errors.Query) -> float:
         if not isinstance(query, NoisySum):
             raise errors.InvalidTypeError(
                 f"the query must be a NoisySum, found {type(query).__name__}"
             )
-        query = NoisySum(query.per_row, query.bound, query.scale)
-        return query, Price.of(query, self._loss, self._d_out)
-
-    def __call__(self, query: errors.Query) -> float:
-        query, price = self.check(query)
+        query = NoisySum(query.per_row, query.bound, query.scale)  # a copy, checked again
+        price = Price.of(query, self._loss, self._d_out)
         noise = IntegerNoise(self._loss, price.scale)
         total = self._bank.charge(values_of(self._rows, query.per_row), price)
         return ldexp(float(noise.add(total)), price.exponent)
@@ -470,7 +461,7 @@ def make_individual_filter(
     loss, budget = noise_loss(output_measure), individual_budget(output_measure, d_out)
 
     def spawn(token: Sealed) -> MachineQueryable:
-        rows = open_rows(token, input_domain)
+        rows = data.kind_of(input_domain).rows(in_python(token), input_domain)
         return MachineQueryable(_IndividualFilter(rows, loss, budget), "IndividualFilter")
 
     def privacy_map(d_in: errors.Distance) -> float:

@@ -9,42 +9,31 @@ from typing import Any
 
 import numpy as np
 import scipy
-from opendp.domains import atom_domain, vector_domain
-from opendp.metrics import l2_distance
-from opendp.mod import Domain, Measure, Metric
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import composition, errors, queryables
+from .. import composition, errors, numerics, queryables
+from .._opendp import dp
 from ..measures import CompositionMeasure, Noise, composition_measure
-from ..numerics import upper
+from . import histogram
 from .certified import make_certified_gaussian, make_certified_laplace
-from .histogram import (
-    FRACTION,
-    Array,
-    Nearest,
-    Universe,
-    answers,
-    make_histogram,
-    nearest,
-    positive_distance,
-    records_changed,
-    size_if_public,
-)
 from .noise import UP
 
 _ATTEMPTS = 40  # to enlarge a scale, by 2^-40 first and by half last
 
 
 def column_norm(
-    space: tuple[Domain, Metric], measure: CompositionMeasure[Any], longest: float, distance: float
+    space: tuple[dp.Domain, dp.Metric],
+    measure: CompositionMeasure[Any],
+    longest: float,
+    distance: float,
 ) -> float:
     """Return how far a product with columns of this norm moves at a distance; rounded up."""
     if longest == 0.0:
         return 0.0
-    changed, laplace = space[1] == records_changed(), has_laplace(measure)
+    changed, laplace = space[1] == histogram.records_changed(), has_laplace(measure)
     square = (4 if laplace else 2) if changed else 1
-    return upper(lambda real: real(square).sqrt() * real(longest) * real(distance))
+    return numerics.upper(lambda real: real(square).sqrt() * real(longest) * real(distance))
 
 
 def has_laplace(measure: CompositionMeasure[Any]) -> bool:
@@ -116,7 +105,7 @@ class LinearAnswers:
     (1000.0, True)
     """
 
-    values: Array
+    values: histogram.Array
     gap: float = 0.0
     never_worse: bool = True
 
@@ -129,8 +118,10 @@ class LinearAnswers:
     def __getitem__(self, index: int) -> float:
         return float(self.values[index])
 
-    def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Array:
-        array: Array = np.array(self.values, dtype=dtype)
+    def __array__(
+        self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
+    ) -> histogram.Array:
+        array: histogram.Array = np.array(self.values, dtype=dtype)
         return array
 
 
@@ -140,7 +131,7 @@ class Batch:
     :ivar matrix: shape (queries, cells), multiples of 2^-20 in [0, 1]
     """
 
-    def __init__(self, queries: Any, universe: Universe) -> None:
+    def __init__(self, queries: Any, universe: histogram.Universe) -> None:
         if isinstance(queries, np.ndarray):
             try:
                 rows = checks.array(queries)
@@ -161,11 +152,11 @@ class Batch:
                 f"the batch ({len(queries) * universe.cells:,} values) must have at most 2^25 "
                 "values; answer the queries from a noisy histogram"
             )
-        self.matrix: Array = np.stack([universe.vector(query) for query in queries])
+        self.matrix: histogram.Array = np.stack([universe.vector(query) for query in queries])
 
     def release(
         self,
-        space: tuple[Domain, Metric],
+        space: tuple[dp.Domain, dp.Metric],
         d_in: float,
         measure: CompositionMeasure[Any],
         d_mid: float,
@@ -176,13 +167,15 @@ class Batch:
 
         :param measure: one that Gaussian noise has
         """
-        length = self._length(changed=space[1] == records_changed())
+        length = self._length(changed=space[1] == histogram.records_changed())
         transformation = _native.make_user_transformation(
             *space,
-            vector_domain(atom_domain(T=float, nan=False)),
-            l2_distance(T=float),
-            function=lambda counts: answers(self.matrix, counts).tolist(),
-            stability_map=lambda distance: upper(lambda real: real(length) * real(distance)),
+            dp.vector_domain(dp.atom_domain(T=float, nan=False)),
+            dp.l2_distance(T=float),
+            function=lambda counts: histogram.answers(self.matrix, counts).tolist(),
+            stability_map=lambda distance: numerics.upper(
+                lambda real: real(length) * real(distance)
+            ),
         )
         return noisy_vector(transformation, d_in, measure, d_mid)
 
@@ -192,13 +185,15 @@ class Batch:
         It is added or removed: a column. Or it is changed: the difference of two columns; or one
         column, since a record may have no cell.
         """
-        steps = (self.matrix * FRACTION).astype(np.int64)
+        steps = (self.matrix * histogram.FRACTION).astype(np.int64)
         squares = int(np.square(steps).sum(axis=0).max())
         if changed:
             squares = max(squares, _largest_difference(steps, squares))
-        return upper(lambda real: real(squares).sqrt() / real(int(FRACTION)))
+        return numerics.upper(lambda real: real(squares).sqrt() / real(int(histogram.FRACTION)))
 
-    def answers(self, noisy: Array, found: Nearest, *, first: bool) -> LinearAnswers:
+    def answers(
+        self, noisy: histogram.Array, found: histogram.Nearest, *, first: bool
+    ) -> LinearAnswers:
         """Return the answers of the histogram that was found.
 
         If floats cannot tell that it is at most as far from the truth, as where a histogram
@@ -232,7 +227,7 @@ class _Projection:
     def __init__(
         self,
         launch: composition.Ask,
-        universe: Universe,
+        universe: histogram.Universe,
         size: int | None,
         release: Callable[[Batch, float], tuple[Any, float]],
         d_mids: tuple[float, ...],
@@ -244,10 +239,10 @@ class _Projection:
         self._answers = np.zeros(0)
         self._histogram = np.full(universe.cells, (size or 0) / universe.cells)
 
-    def __call__(self, message: errors.Query) -> Array | LinearAnswers:
+    def __call__(self, message: errors.Query) -> histogram.Array | LinearAnswers:
         if type(message) is str and message == queryables.SYNTHETIC:
-            histogram: Array = self._histogram.copy()
-            return histogram
+            copied: histogram.Array = self._histogram.copy()
+            return copied
         batch = Batch(message, self._universe)
         if self._asked == len(self._d_mids):
             raise errors.MessageLimitError(self._asked, "batches", "more d_mids")
@@ -256,16 +251,16 @@ class _Projection:
         noisy = np.asarray(self._launch(measurement))
         self._queries = np.vstack([self._queries, batch.matrix / scale])
         self._answers = np.concatenate([self._answers, noisy / scale])
-        found = nearest(self._answers, self._queries, self._size)
+        found = histogram.nearest(self._answers, self._queries, self._size)
         self._histogram = found.histogram
         return batch.answers(noisy, found, first=self._asked == 1)
 
 
 @composition.constructor(d_mids=checks.each("positive numbers", checks.positive))
 def make_projected_queries(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    output_measure: dp.Measure,
     d_in: errors.Distance,
     d_mids: Sequence[float],
     universe: Any,
@@ -334,11 +329,11 @@ def make_projected_queries(
             "Gaussian noise has; use cast afterwards"
         )
     d_in = queryables.validate_d_in(input_metric, d_in)
-    known = Universe(universe)
-    histogram = make_histogram(input_domain, input_metric, known)
-    distance = positive_distance(histogram, d_in)
-    size = size_if_public(input_domain, input_metric, size)
-    space = histogram.output_domain, histogram.output_metric
+    known = histogram.Universe(universe)
+    counted = histogram.make_histogram(input_domain, input_metric, known)
+    distance = histogram.positive_distance(counted, d_in)
+    size = histogram.size_if_public(input_domain, input_metric, size)
+    space = counted.output_domain, counted.output_metric
     shares = tuple(d_mids)
     compositor = composition.make_concurrent_composition(*space, output_measure, distance, shares)
 
@@ -350,7 +345,7 @@ def make_projected_queries(
         longest = column_norm(space, measure, sqrt(answers), distance)
         scale = scale_for(measure, longest, min(shares)) * UP
         rank = min(known.cells, answers) if len(shares) == 1 else known.cells
-        return scale * sqrt(scipy.special.chdtri(rank, beta) * UP) + 1 / FRACTION
+        return scale * sqrt(scipy.special.chdtri(rank, beta) * UP) + 1 / histogram.FRACTION
 
     inner = composition.wrap(
         compositor,
@@ -359,7 +354,7 @@ def make_projected_queries(
         queries=queryables.SYNTHESISE,
         accuracy=queryables.Accuracy("Gaussian, projected", None, error),
     )
-    concurrent: queryables.ConcurrentMeasurement = histogram >> inner
+    concurrent: queryables.ConcurrentMeasurement = counted >> inner
     return concurrent
 
 

@@ -103,9 +103,9 @@ class OneSidedNoise(LaplaceNoise):
         return noise
 
 
-def one_sided_center(scale: float) -> int:
-    """Return the mean of one-sided noise, rounded to a whole step."""
-    return round(exp(-1 / scale) / -expm1(-1 / scale))
+def one_sided_mean(scale: float) -> float:
+    """Return the mean of one-sided noise."""
+    return exp(-1 / scale) / -expm1(-1 / scale)
 
 
 # Certify a mechanism under a measure: by its own bound there if known, else by a conversion.

@@ -14,9 +14,7 @@ from opendp.extras.polars import dp_len, pl
 from .. import _opendp as _native
 from .. import composition, errors, queryables
 from .._opendp import dp
-from .noise import Steps
-
-_ATOM = "i64"
+from .noise import ATOM, Steps
 
 
 @composition.constructor
@@ -70,8 +68,8 @@ def make_frame_count(
     count = _native.make_user_transformation(
         stable.output_domain,
         unit,
-        dp.atom_domain(T=_ATOM),
-        dp.absolute_distance(T=_ATOM),
+        dp.atom_domain(T=ATOM),
+        dp.absolute_distance(T=ATOM),
         _native.carry(_rows),
         _native.carry(rows_that_differ),
     )

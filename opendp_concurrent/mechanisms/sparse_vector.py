@@ -47,11 +47,10 @@ are children of one concurrent compositor. Their losses compose.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from math import exp, expm1, log
+from math import exp, log
 from typing import Any
 
 from .. import _opendp as _native
@@ -69,7 +68,7 @@ from .noise import (
     best_known,
     grid_step,
     known_size,
-    one_sided_center,
+    one_sided_mean,
     released,
 )
 from .queries import CheckedQueries, sensitivity_at
@@ -99,8 +98,8 @@ class SparseVectorNoise:
     @property
     def center(self) -> int:
         """The steps by which the threshold is raised, so that the noises' sum has about mean 0."""
-        threshold = one_sided_center(self.threshold) if self.one_sided_threshold else 0
-        return (one_sided_center(self.query) if self.one_sided_query else 0) - threshold
+        threshold = round(one_sided_mean(self.threshold)) if self.one_sided_threshold else 0
+        return (round(one_sided_mean(self.query)) if self.one_sided_query else 0) - threshold
 
     def loss(
         self,
@@ -130,7 +129,9 @@ class SparseVectorNoise:
         threshold, query = Fraction(sensitivity) / Fraction(self.threshold), Fraction(self.query)
         queries, moved = hits * above / query, Fraction(above) / Fraction(self.threshold)
         epsilon = double_up(threshold + queries)
-        rho = min(measures.pure_to_zcdp(epsilon), range_to_zcdp(double_up(moved + 2 * queries)))
+        length = double_up(moved + 2 * queries)  # of the interval with all log ratios
+        of_range = upper(lambda real: real(length) * real(length) / 8)
+        rho = min(measures.pure_to_zcdp(epsilon), of_range)
         step = grid_step(dp.atom_domain(T=ATOM), self.threshold, None)
 
         def renyi(alpha: float) -> float:
@@ -149,11 +150,6 @@ class SparseVectorNoise:
                 queries = hits * 2 * sensitivity / query
             exact = best_known(measure, {measures.RENYI_DIVERGENCE: lambda: lambda _: renyi})
         return from_pure(epsilon, measure) if exact is None else exact(epsilon), rounds
-
-
-def range_to_zcdp(length: float) -> float:
-    """Return r²/8, rounded up, for log ratios in an interval of length r."""
-    return upper(lambda real: real(length) * real(length) / 8)
 
 
 def reads_curves(measure: dp.Measure) -> bool:
@@ -242,14 +238,16 @@ class _SparseVector:
         self._comparison = NoisyComparison(noise)
         self._answer = None if noise.answer is None else LaplaceNoise(noise.answer)
 
-    def check(self, message: Query) -> tuple[Callable[[], int], int]:
-        """Return what computes the query's answer, and the threshold in steps, or raise."""
-        query, threshold = _parse(message, self._threshold)
-        level = self._queries.steps.level("threshold", threshold)
-        return self._queries.accept(query), level
-
     def __call__(self, message: Query) -> SparseVectorAnswer:
-        compute, level = self.check(message)
+        parts = tuple(message) if isinstance(message, tuple) else (message, self._threshold)
+        if len(parts) != 2:
+            raise InvalidTypeError(
+                "the message must be a query, or a query and its threshold, found a tuple of "
+                f"length {len(parts)}"
+            )
+        query, threshold = parts
+        level = self._queries.steps.level("threshold", threshold)
+        compute = self._queries.accept(query)
         if self._comparison.exhausted:
             return EXHAUSTED
         answer = compute()
@@ -262,18 +260,6 @@ class _SparseVector:
         return SparseVectorAnswer(
             Outcome.ABOVE, self._queries.steps.value(answer + self._answer.draw())
         )
-
-
-def _parse(message: Query, threshold: float) -> tuple[Any, float]:
-    if not isinstance(message, tuple):
-        return message, threshold
-    parts = tuple(message)
-    if len(parts) != 2:
-        raise InvalidTypeError(
-            "the message must be a query, or a query and its threshold, found a tuple of "
-            f"length {len(parts)}"
-        )
-    return parts
 
 
 @composition.constructor(max_hits=at_most(2**63 - 1, "no session has more"))
@@ -541,21 +527,16 @@ def sparse_vector_accuracy(
         return _two_sided(scale, 2 * thresholds, beta) + _two_sided(query_scale, queries, beta)
     query = query_scale * log(2 * queries / beta)
     if renyi:
-        centre = _mean(query_scale)
+        centre = one_sided_mean(query_scale)
         errors = query - max(0.0, centre - 0.5), centre + 1
         return _two_sided(scale, 2 * thresholds, beta) + max(0.0, *errors)
-    centre = _mean(query_scale) - _mean(scale)
+    centre = one_sided_mean(query_scale) - one_sided_mean(scale)
     return max(0.0, query - centre + 1, scale * log(2 * thresholds / beta) + centre + 1)
 
 
 def _two_sided(scale: float, tails: int, beta: float) -> float:
     """Return what Laplace noise exceeds with probability β/2, in one of several tails."""
     return scale * log(2 * tails / (beta * (1 + exp(-1 / scale))))
-
-
-def _mean(scale: float) -> float:
-    """Return the mean of one-sided noise on the integers."""
-    return exp(-1 / scale) / -expm1(-1 / scale)
 
 
 then_sparse_vector = _native.to_then(make_sparse_vector)

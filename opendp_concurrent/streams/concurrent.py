@@ -469,10 +469,7 @@ def make_parallel_continual(
         raise errors.InvalidTypeError(
             "measurements must be a nonempty mapping from a part's key to one"
         )
-    parts = {
-        part: composition.check_measurement(f"measurements[{part!r}]", one)
-        for part, one in dict(measurements).items()
-    }
+    parts = dict(measurements)
     for part, one in parts.items():
         name = f"measurements[{part!r}]"
         composition.check_inside(

@@ -32,16 +32,8 @@ from opendp.mod import Domain, Measure, Metric
 
 from .. import _checks as checks
 from .. import _opendp as _native
+from .. import errors
 from ..composition import constructor
-from ..errors import (
-    Answer,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    ItemSequence,
-    Json,
-    Query,
-)
 from ..mechanisms import composed
 from ..queryables import READ, Accuracy, ConcurrentMeasurement, restore_exactly
 from .digits import (
@@ -55,7 +47,7 @@ from .digits import (
     is_laplace,
     noise_loss,
 )
-from .factors import BufferedFactor, FactorPrefix, buffered, endless, errors, window_variance
+from .factors import BufferedFactor, FactorPrefix, buffered, endless, variances, window_variance
 from .mechanism import ContinualMachine, continual
 from .stream import integers_of, require_events, whole_distance
 
@@ -231,7 +223,7 @@ def of_factor(
 
     def spread(answers: int) -> Spread:
         if window is None:
-            lengths, _, squares = errors(factor, answers)
+            lengths, _, squares = variances(factor, answers)
         else:
             lengths, squares = (
                 np.array([float(answers)]),
@@ -283,7 +275,7 @@ class Plan:
         :param sums: counts at each step
         """
 
-        def privacy_map(d_in: Distance) -> Any:
+        def privacy_map(d_in: errors.Distance) -> Any:
             return self.loss(whole_distance(space[1], d_in), moved)
 
         privacy_map(1)  # raises for an unsupported measure
@@ -402,11 +394,13 @@ def check_scale(scale: Any, largest: int, **steps: int | None) -> float:
     ((name, count),) = steps.items()
     double = checks.finite(scale=scale)
     if not 0.0 < double <= 2.0**50:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"scale ({scale}) must be above 0 and at most 2**50; pass a number in (0, 2**50]"
         )
     if count is not None and not count * largest <= LARGEST_SUM:
-        raise InvalidValueError(f"{name} ({count}) times the largest item must be at most 2**61")
+        raise errors.InvalidValueError(
+            f"{name} ({count}) times the largest item must be at most 2**61"
+        )
     return double
 
 
@@ -427,19 +421,19 @@ class Counter:
         """Take the item of the next step, or None."""
         self._state.update(item or 0)
 
-    def update_all(self, items: ItemSequence) -> None:
+    def update_all(self, items: errors.ItemSequence) -> None:
         """Take the items of the next steps."""
         self._state.update_all(whole_numbers(items))
 
-    def ask(self, query: Query) -> Answer:
+    def ask(self, query: errors.Query) -> errors.Answer:
         """Return the noisy sum."""
         if query is not None:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"the query must be None, for the noisy sum, found {type(query).__name__}"
             )
         return int(self._state.total())
 
-    def to_record(self) -> Json:
+    def to_record(self) -> errors.Json:
         """Return the state as a JSON value."""
         return self._state.to_record()
 
@@ -453,7 +447,7 @@ class Counter:
         return getattr(self._state, "steps", None)
 
 
-def whole_numbers(items: ItemSequence) -> Any:
+def whole_numbers(items: errors.ItemSequence) -> Any:
     """Return the items as an array, with 0 for None."""
     if isinstance(items, np.ndarray):
         return items

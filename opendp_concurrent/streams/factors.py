@@ -268,7 +268,7 @@ def prefix_squares(delta: Numbers, omega: Numbers, steps: Numbers) -> tuple[Numb
     return inner @ factors, np.einsum("i,tij,j->t", factors, sums, factors), inner
 
 
-def errors(factor: BufferedFactor, steps: int) -> tuple[Numbers, Numbers, Numbers]:
+def variances(factor: BufferedFactor, steps: int) -> tuple[Numbers, Numbers, Numbers]:
     """Return the variances of the first sums, for noise of variance 1, in blocks of steps.
 
     In a block d is constant, so the noise at step t is E + d P_t: P_t is that of A C^-1, and E is
@@ -326,7 +326,7 @@ def window_variance(factor: BufferedFactor, window: int) -> float:
 
 def mean_error(factor: BufferedFactor, steps: int) -> float:
     """Return the root mean square error over the first steps, for noise of variance 1."""
-    return sqrt(float(errors(factor, steps)[1].sum()) / steps)
+    return sqrt(float(variances(factor, steps)[1].sum()) / steps)
 
 
 # Noisy prefix sums of a stream by a factorisation: each step is released once, with noise.

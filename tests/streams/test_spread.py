@@ -9,7 +9,7 @@ import pytest
 
 from opendp_concurrent.streams.counter import Spread, accuracy_of_steps, of_factor, plan
 from opendp_concurrent.streams.digits import best_digits, epochs
-from opendp_concurrent.streams.factors import buffered, errors, window_variance, windowed
+from opendp_concurrent.streams.factors import buffered, variances, window_variance, windowed
 from opendp_concurrent.streams.window import _plan
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
@@ -110,7 +110,7 @@ def test_kinds_of_windows(window, blocks):
 def test_factors():
     for steps in (1, 7, STEPS):
         found = spread(measure=ZCDP)(steps)
-        lengths, _, squares = errors(buffered(STEPS), steps)
+        lengths, _, squares = variances(buffered(STEPS), steps)
         assert found.sums.sum() == lengths.sum() == steps
         assert found.squares == pytest.approx(SCALE**2 * squares, rel=1e-5)
     window = of_factor(windowed(12, 2**50), SCALE, 40, 12)(60)
