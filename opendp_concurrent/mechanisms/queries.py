@@ -126,8 +126,7 @@ def rows_that_differ(bounds: Sequence[Any]) -> int:
             "d_in must bound the number of rows: pass dp.polars.Bound(per_group=...), or bounds "
             "with both per_group and num_groups"
         )
-    fewest: int = min(known)
-    return fewest
+    return int(min(known))
 
 
 def _rows(frame: pl.LazyFrame) -> int:

@@ -409,8 +409,7 @@ def make_sparse_vector(
 
 def least_cost(hits: int, monotone: bool) -> float:
     """Return ``query_scale / scale`` of the least variance of the noises' sum at one ε [LSL17]."""
-    ratio: float = (hits if monotone else 2 * hits) ** (1 / 3)
-    return ratio
+    return float((hits if monotone else 2 * hits) ** (1 / 3))
 
 
 @recorded

@@ -193,8 +193,7 @@ class _Launches(queryables.MachineQueryable):
         :raises PrivacyMapError: the measurement's privacy map cannot be used
         """
         self.require(query)
-        admitted: bool = self.root.admits(query)
-        return admitted and self._halted() is None
+        return bool(self.root.admits(query)) and self._halted() is None
 
     def describe(self, query: errors.Query, d_in: errors.Distance = None) -> queryables.Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.

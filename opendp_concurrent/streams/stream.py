@@ -170,7 +170,7 @@ def category_stream(categories: int | Sequence[str]) -> Domain:
     if not isinstance(categories, (list, tuple)):
         count = _MOST_CATEGORIES(categories=categories)
         return _stream(f"{count} categories", Categories(count))
-    names = tuple(_name(one) for one in checks.sequence("names", categories=categories))
+    names = tuple(checks.each("names", checks.text, empty=False)(categories=categories))
     count = _MOST_CATEGORIES(categories=len(names))
     if len(set(names)) != count:
         raise InvalidValueError("categories must all have different names")
@@ -178,12 +178,6 @@ def category_stream(categories: int | Sequence[str]) -> Domain:
     if len(listed) > SHOWN:  # OpenDP compares domains by their names
         listed = f"{count} names, {blake2b(listed.encode(), digest_size=16).hexdigest()}"
     return _stream(f"categories {listed}", Categories(count, names))
-
-
-def _name(name: Any) -> str:
-    if not isinstance(name, str):
-        raise InvalidTypeError(f"categories must be names, found {type(name).__name__}")
-    return str.__str__(name)
 
 
 @checks.recorded

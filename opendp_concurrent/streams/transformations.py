@@ -307,13 +307,11 @@ def make_stream_clamp(
     >>> (clamp >> oc.m.then_counter(dp.max_divergence(), scale=8.0)).map(1)
     0.5
     """
-    require_events(input_metric)
     integers_of(input_domain)
     bounds = integers_of(output_domain, "output_domain")
-    low, high = bounds.lower, bounds.upper
 
     def clamped(item: errors.Item) -> Any:
-        return min(max(item, low), high)
+        return min(max(item, bounds.lower), bounds.upper)
 
     return _by_item(input_domain, input_metric, output_domain, clamped, "stream_clamp")
 

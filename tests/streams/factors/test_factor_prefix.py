@@ -15,9 +15,9 @@ from opendp_concurrent.streams.factors import (
     FactorPrefix,
     buffered,
     endless,
-    errors,
     inverse_norm,
     squared_norm,
+    variances,
     windowed,
 )
 
@@ -139,7 +139,7 @@ def rows(factor, steps):
 def test_errors_are_those_of_the_rows(make, steps):
     for factor, first in ((make(steps), steps), (make(2 * steps), steps)):
         squares = np.square(rows(factor, first)).sum(axis=1)
-        lengths, totals, bounds = errors(factor, first)
+        lengths, totals, bounds = variances(factor, first)
         ends = np.cumsum(lengths).astype(int)
         assert ends[-1] == first
         for end, length, total, bound in zip(ends, lengths, totals, bounds, strict=True):
