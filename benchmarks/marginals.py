@@ -31,8 +31,7 @@ import scipy.sparse
 from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
+from opendp_concurrent.measures.divergences import MAX_DIVERGENCE, ZERO_CONCENTRATED_DIVERGENCE
 
 dp.enable_features("contrib", "honest-but-curious")
 SIGMA, EPSILON, DELTA, RHO = 0.1, 1.0, 1e-6, 0.5

@@ -18,11 +18,10 @@ from mpmath import mpf
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounting.rule import Within
-from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.conversion import gaussian_to_zcdp, pure_to_renyi, pure_to_zcdp
-from opendp_concurrent.measures.gaussian import gaussian_to_delta, pure_to_gaussian
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.sums import SquareSum
+from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE, MAX_DIVERGENCE
+from opendp_concurrent.measures.shapes import SquareSum
+from opendp_concurrent.measures.tradeoffs import gaussian_to_delta, pure_to_gaussian
 from opendp_concurrent.numerics.normal import zcdp_to_epsilon
 from opendp_concurrent.verify.simulation import joint
 

@@ -4,28 +4,30 @@ The functions take and return numbers and arrays. They use no data and nothing o
 pair of distributions (P, Q) and the loss L = ln P/Q, the profile is δ(ε) = E_P[(1 - e^(ε-L))₊],
 for every real ε. Read ``function.py`` first: it has the public class.
 
-* Factors of a product: ``gaussian.py``, ``laplace.py``, ``finite.py``, ``subsampled.py``;
-  ``vertices.py`` makes finite factors of discrete Gaussians and of given trade-off functions.
+* Factors of a product: ``gaussian.py``; ``noise.py`` has Laplace and sampled noise; ``finite.py``,
+  also of discrete Gaussians and of given trade-off functions.
 * Bounds on the profile of a product: ``inversion.py`` by Fourier inversion, ``atoms.py`` exactly if
   there are few losses, ``sandwich.py`` with rare losses. ``product.py`` chooses among them.
 * ``bounds.py`` has pairs of doubles that enclose an exact value, and the search in a profile;
   ``curve.py`` turns a profile into f(α).
 * ``order.py`` compares functions, counts units and computes residuals; ``shapes.py`` makes
-  functions from others; ``concentrated.py`` bounds a mechanism of which a profile is known.
-* ``session.py`` keeps both directions of neighbours apart; ``calibration.py`` finds noise;
-  ``events.py``, ``reading.py`` and ``writing.py`` exchange events with dp-accounting;
-  ``records.py`` says what ledgers keep.
+  functions from others.
+* ``session.py`` keeps both directions of neighbours apart, bounds a mechanism of which a profile is
+  known, and finds noise; ``exchange.py`` says what ledgers keep, and exchanges events with
+  dp-accounting, which ``reading.py`` reads.
 """
 
-from . import records as _records  # what ledgers keep
 from .bounds import UNIT, Array
-from .calibration import smallest_sigma
-from .concentrated import optimal_composition, profile_to_tradeoff, zcdp_to_tradeoff
-from .events import Accountant, from_dp_event, to_dp_event
+from .exchange import Accountant, from_dp_event, function_event, to_dp_event
 from .function import TradeoffFunction, check_both, check_function
-from .records import SELECTIONS
-from .session import Session
-from .writing import function_event
+from .session import (
+    SELECTIONS,
+    Session,
+    optimal_composition,
+    profile_to_tradeoff,
+    smallest_sigma,
+    zcdp_to_tradeoff,
+)
 
 __all__ = [
     "Accountant",

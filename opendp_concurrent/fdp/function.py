@@ -17,12 +17,10 @@ from ..numerics import double_up, sqrt_down, to_units
 from . import shapes
 from .bounds import Array, Bounds
 from .curve import beta_bounds
-from .finite import Finite, response
-from .laplace import Laplace, laplace
+from .finite import Finite, discrete_gaussian, from_vertices, response
+from .noise import Factor, Laplace, Subsampled, laplace
 from .order import gaussian_bound, is_at_most, is_symmetric, largest_power, least_power, residual
 from .product import Product
-from .subsampled import Factor, Subsampled
-from .vertices import discrete_gaussian, from_vertices
 
 _MOST_STEPS = checks.at_most(2**53, "steps are exact in doubles")
 _MOST_COPIES = checks.at_most(2**53, "counts are exact in doubles", checks.whole)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Transform
 from .finite import Finite
 from .gaussian import Gaussian
-from .subsampled import Factor, Invertible
+from .noise import Factor, Invertible
 
 MOST_NODES = 2**19
 _LARGEST = 300.0  # argument of hyperbolic functions

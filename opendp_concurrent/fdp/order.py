@@ -28,9 +28,8 @@ from ..numerics import sqrt_down, sqrt_up, to_units, twice_quantile
 from .bounds import UNIT, Array, Bounds, halved
 from .finite import response_of
 from .gaussian import gaussian_profile
-from .laplace import Laplace
+from .noise import Factor, Laplace
 from .product import Product, exact_above, with_few_outcomes
-from .subsampled import Factor
 
 Profile = Callable[[Array], Bounds]
 _POINTS, _SLOW_POINTS = 400, 60  # first cells, for closed forms and for inversions

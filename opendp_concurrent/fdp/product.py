@@ -26,12 +26,11 @@ from ..numerics import double_up, sqrt_up
 from . import inversion as paths
 from .atoms import Atoms
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, certify, probabilities
-from .finite import Finite, repeated, worst
+from .finite import Finite, from_vertices, repeated, worst
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import CharacteristicFunction, Power, power, start
+from .noise import Factor, Invertible, Subsampled, rank
 from .sandwich import STEPS, Sandwich, pair_of, sandwich, steps_for
-from .subsampled import Factor, Invertible, Subsampled, rank
-from .vertices import from_vertices
 
 MOST_ATOMS = 2**17  # outcomes up to which products of finite pairs are exact
 _MIXED = 2**12  # the same for products with a Gaussian

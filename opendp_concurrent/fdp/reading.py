@@ -1,7 +1,7 @@
 """Read events of dp-accounting as pairs of trade-off functions, one in each direction.
 
-This module imports dp-accounting, which is an extra; ``events.py`` imports it
-when it is used. An event says what was run. Its loss follows from the neighbouring relation:
+This module imports dp-accounting, which is an extra; ``exchange.py`` imports it when it is used.
+An event says what was run. Its loss follows from the neighbouring relation:
 
 * ADD_OR_REMOVE_ONE: one record is in the first dataset only, or in the second one only;
 * REPLACE_SPECIAL: that record is a special one, of value 0, in the other dataset; the same losses;
@@ -25,13 +25,10 @@ from .. import _checks as checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors import UnsupportedEventError as OurUnsupportedEventError
 from ..numerics import Bracket, Digits, double_up, upper, zcdp_to_delta
-from .concentrated import profile_to_tradeoff, shifted_zcdp_to_tradeoff
 from .finite import response_of
 from .function import TradeoffFunction, of_factor
-from .laplace import Laplace
-from .records import SELECTIONS
-from .session import Session
-from .subsampled import Subsampled
+from .noise import Laplace, Subsampled
+from .session import SELECTIONS, Session, profile_to_tradeoff, shifted_zcdp_to_tradeoff
 
 try:
     from dp_accounting import DpEventBuilder as DpEventBuilder
@@ -398,7 +395,7 @@ def _sampled(inner: Losses, rate: float) -> Losses:
         return _both(TradeoffFunction.approximate(*amplified(*known, rate)))
     if session.removed == TradeoffFunction.worst():
         return _both(TradeoffFunction.approximate(0.0, rate))
-    # removed: q δ(ε'), as in subsampled.py; added: c δ(ln(q e^ε/c)), c = 1 - (1 - q) e^ε, which is
+    # removed: q δ(ε'), as in noise.py; added: c δ(ln(q e^ε/c)), c = 1 - (1 - q) e^ε, which is
     # at most that, since c <= q and q e^ε/c >= e^ε': their difference is (1 - q) (e^ε - 1)² / (q c)
     whole = Subsampled("laplace", 1.0, rate, "removed")  # for ε' alone
 

@@ -34,8 +34,7 @@ from ..numerics import double_up
 from .atoms import Atoms
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds
 from .finite import Finite, response, without_tiny_masses
-from .laplace import Laplace
-from .subsampled import LEAST_EPSILON, Factor, Measure, Subsampled, above, below, laplace_cells
+from .noise import LEAST_EPSILON, Factor, Laplace, Measure, Subsampled, above, below, laplace_cells
 
 STEPS = (0.08, 0.035, 0.018, 0.008)  # h, each where the ones before did not do
 _ROUGH = 0.05  # width from which on the first one may do

@@ -16,12 +16,10 @@ from .. import _checks as checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..numerics import double_up
 from .bounds import ELEMENTARY, TINY, UNIT, Array
-from .finite import Finite, without_tiny_masses, worst
+from .finite import Finite, from_vertices, without_tiny_masses, worst
 from .gaussian import Gaussian
-from .laplace import Laplace
+from .noise import Factor, Laplace, Subsampled
 from .product import Product, chords, points
-from .subsampled import Factor, Subsampled
-from .vertices import from_vertices
 
 MOST_POINTS = 10**7
 UNITS = ("removed", "added")

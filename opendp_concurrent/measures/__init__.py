@@ -4,18 +4,17 @@ Everything that differs between measures is asked of the measure object,
 :class:`.CompositionMeasure` in ``measure.py``: which distances are valid, their order, the sum that
 adds losses up, the conversions that lead out, and by which theorem children compose concurrently.
 
-* Measures: ``max_divergence.py``, ``approximate.py``, ``zero_concentrated.py``, ``renyi.py``,
-  ``truncated.py``, ``gaussian.py``, ``tradeoffs.py``.
+* Measures: ``divergences.py`` has pure, approximate and zero-concentrated DP; ``renyi.py``,
+  ``truncated.py``; ``tradeoffs.py`` has f-DP and Gaussian DP.
 * ``measure.py`` also has the protocol of accumulators. ``shapes.py`` has what those have in common
-  whose distance is a number or a pair, and the joins of parallel parts; ``sums.py`` the exact sums,
-  ``slots.py`` plans of trade-off functions, ``conversion.py`` the conversions that need no measure.
-* ``opendp.py`` makes and recognises OpenDP's measures. ``registry.py`` has the table of classes and
-  finds the object of a measure. To add a measure, write its class in a file here, and add a line to
-  the table. Another package adds its own by ``oc.extend.register``.
+  whose distance is a number or a pair: exact sums, and the joins of parallel parts; ``slots.py``
+  plans of trade-off functions, ``conversion.py`` the conversions that need no measure.
+* ``opendp.py`` makes and recognises OpenDP's measures. ``registry.py`` has the table of classes,
+  finds the object of a measure, and says what a loss means for one person. To add a measure, write
+  its class in a file here, and add a line to the table. Another package adds its own by
+  ``oc.extend.register``.
 """
 
-from .approximate import APPROXIMATE_MAX_DIVERGENCE
-from .attacker import PRIOR, Risk, risk, risk_of, rounded_up
 from .conversion import (
     Conversion,
     Ends,
@@ -29,8 +28,7 @@ from .conversion import (
     response_to_renyi,
     zcdp_to_gaussian,
 )
-from .gaussian import GAUSSIAN_TRADEOFF, gaussian_tradeoff
-from .max_divergence import MAX_DIVERGENCE
+from .divergences import APPROXIMATE_MAX_DIVERGENCE, MAX_DIVERGENCE, ZERO_CONCENTRATED_DIVERGENCE
 from .measure import (
     Accumulator,
     AccumulatorState,
@@ -48,7 +46,6 @@ from .opendp import (
     APPROXIMATE_ZCDP,
     FIXED,
     GAUSSIAN,
-    PROFILE,
     PURE,
     RENYI,
     TRADEOFF,
@@ -59,6 +56,8 @@ from .opendp import (
     is_extrinsic,
 )
 from .registry import (
+    PRIOR,
+    Risk,
     by_tag,
     composition_measure,
     convertible_kinds,
@@ -67,6 +66,9 @@ from .registry import (
     name,
     register,
     registered,
+    risk,
+    risk_of,
+    rounded_up,
 )
 from .renyi import (
     READ,
@@ -76,16 +78,27 @@ from .renyi import (
     fixed_renyi_divergence,
     grid_curve,
 )
-from .shapes import NumberMeasure, approximate_group, approximate_member
-from .sums import PairSum, Planned, ScalarSum
-from .tradeoffs import TRADEOFF_DIVERGENCE, laplace_to_tradeoff, tradeoff
+from .shapes import (
+    NumberMeasure,
+    PairSum,
+    Planned,
+    ScalarSum,
+    approximate_group,
+    approximate_member,
+)
+from .tradeoffs import (
+    GAUSSIAN_TRADEOFF,
+    TRADEOFF_DIVERGENCE,
+    gaussian_tradeoff,
+    laplace_to_tradeoff,
+    tradeoff,
+)
 from .truncated import (
     TruncatedConcentrated,
     group_tcdp,
     subsampled_tcdp,
     truncated_concentrated_divergence,
 )
-from .zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
 
 __all__ = [
     "group_tcdp",

@@ -31,6 +31,7 @@ from .conversion import (
     renyi_to_epsilon,
     zcdp_to_renyi,
 )
+from .divergences import left_of, mixed
 from .measure import (
     AccumulatorState,
     Composability,
@@ -40,9 +41,7 @@ from .measure import (
     singleton,
     times,
 )
-from .shapes import NumberMeasure, PairMeasure, join_curves
-from .sums import ScalarSum
-from .zero_concentrated import left_of, mixed
+from .shapes import NumberMeasure, PairMeasure, ScalarSum, join_curves
 
 Curve = Callable[[float], float]
 

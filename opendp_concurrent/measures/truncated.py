@@ -15,8 +15,7 @@ from ..numerics import Bracket, Digits, lower, split, upper, zcdp_to_delta, zcdp
 from . import opendp as native
 from .conversion import Conversion, Ends, Profile, pure_to_zcdp, zcdp_to_renyi
 from .measure import AccumulatorState, Composability, CompositionMeasure, Parametrised
-from .shapes import join_numbers
-from .sums import ScalarSum
+from .shapes import ScalarSum, join_numbers
 
 above_one = checks.number.narrowed(
     lambda omega: omega > 1.0, "be above 1; it is the end of the orders", 1.0, -inf, nan

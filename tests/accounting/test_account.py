@@ -20,8 +20,8 @@ from opendp_concurrent.errors import (
     LedgerError,
     PrivacyMapError,
 )
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.sums import Planned
+from opendp_concurrent.measures.divergences import MAX_DIVERGENCE
+from opendp_concurrent.measures.shapes import Planned
 
 ZERO = basic().start(MAX_DIVERGENCE)
 

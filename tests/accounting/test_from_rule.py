@@ -15,7 +15,7 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.divergences import MAX_DIVERGENCE
 
 
 class SumRule:

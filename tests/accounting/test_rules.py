@@ -12,7 +12,7 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE
 
 APPROXIMATE = dp.approximate(dp.max_divergence())
 RULES = [

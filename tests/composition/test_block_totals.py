@@ -12,7 +12,7 @@ from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.composition.block_keys import Keys
 from opendp_concurrent.composition.block_totals import BITS, Counters, OnBlocks, Shared, Totals
 from opendp_concurrent.errors import BlockExceededError, InvalidValueError
-from opendp_concurrent.measures.sums import ScalarSum, SquareSum
+from opendp_concurrent.measures.shapes import ScalarSum, SquareSum
 
 RNG = np.random.default_rng(3)
 STARTS = {

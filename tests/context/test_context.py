@@ -21,7 +21,7 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.divergences import MAX_DIVERGENCE
 
 UNIT = dp.unit_of(contributions=1)
 DATA = [1, 2, 3, 4, 5]

@@ -36,8 +36,7 @@ from opendp_concurrent._checks import Guard, guards_of
 from opendp_concurrent._opendp.advisories import ACCEPTED
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.data.partition import Partition
-from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE, MAX_DIVERGENCE
 
 DOORS = (
     *(oc, oc.c, oc.m, oc.t, oc.accumulators, oc.fdp),

@@ -26,11 +26,10 @@ from opendp_concurrent.accounting.ladder import Residual, ladder
 from opendp_concurrent.accounting.rule import from_rule
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.fdp.function import TradeoffFunction
-from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE, MAX_DIVERGENCE
 from opendp_concurrent.measures.renyi import READ, RENYI_DIVERGENCE, GridCurve, OnOrders, grid_curve
+from opendp_concurrent.measures.shapes import Planned, SquareSum
 from opendp_concurrent.measures.slots import Slots, TradeoffProduct
-from opendp_concurrent.measures.sums import Planned, SquareSum
 from opendp_concurrent.measures.truncated import TruncatedConcentrated, TruncatedSum
 
 numbers = st.one_of(

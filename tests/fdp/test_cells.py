@@ -6,10 +6,9 @@ import pytest
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp import subsampled as cells
-from opendp_concurrent.fdp.laplace import Laplace
+from opendp_concurrent.fdp import noise as cells
+from opendp_concurrent.fdp.noise import Laplace, Subsampled
 from opendp_concurrent.fdp.sandwich import measure
-from opendp_concurrent.fdp.subsampled import Subsampled
 
 from ..some import slow
 from .conftest import laplace_steps

@@ -8,9 +8,8 @@ import pytest
 from mpmath import mpf
 
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.fdp.finite import Finite
+from opendp_concurrent.fdp.finite import MOST, Finite, discrete_gaussian
 from opendp_concurrent.fdp.function import TradeoffFunction as T
-from opendp_concurrent.fdp.vertices import MOST, discrete_gaussian
 
 EPSILONS = [-30.0, -2.0, -0.3, -1e-12, 0.0, 1e-12, 0.3, 2.0, 30.0]
 DELTAS = [1e-100, 1e-9, 1e-3, 0.1, 0.7]

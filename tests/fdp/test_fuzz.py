@@ -26,8 +26,7 @@ from opendp_concurrent.fdp import inversion as contour
 from opendp_concurrent.fdp import product
 from opendp_concurrent.fdp.finite import Finite
 from opendp_concurrent.fdp.gaussian import Gaussian
-from opendp_concurrent.fdp.laplace import Laplace
-from opendp_concurrent.fdp.subsampled import Factor, Subsampled
+from opendp_concurrent.fdp.noise import Factor, Laplace, Subsampled
 
 from ..some import slow
 from . import conftest as closed

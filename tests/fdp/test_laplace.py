@@ -9,7 +9,7 @@ from mpmath import mpf
 
 from opendp_concurrent.fdp.finite import Finite
 from opendp_concurrent.fdp.function import TradeoffFunction as T
-from opendp_concurrent.fdp.laplace import Laplace, laplace
+from opendp_concurrent.fdp.noise import Laplace, laplace
 
 EPSILONS = [1e-9, 1e-3, 0.1, 1.0, 5.0, 40.0]
 SHARES = [-3.0, -1.0, -0.7, -1e-9, 0.0, 0.3, 0.999999, 1.0, 1.5]

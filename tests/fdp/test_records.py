@@ -3,8 +3,7 @@
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp.finite import Finite
-from opendp_concurrent.fdp.records import (
+from opendp_concurrent.fdp.exchange import (
     FUNCTION_KEYS,
     function_parts,
     make_function,
@@ -12,6 +11,7 @@ from opendp_concurrent.fdp.records import (
     original,
     pair_parts,
 )
+from opendp_concurrent.fdp.finite import Finite
 
 T = oc.TradeoffFunction
 FUNCTIONS = {

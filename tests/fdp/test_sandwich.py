@@ -11,8 +11,8 @@ from mpmath import mpf
 import opendp_concurrent as oc
 from opendp_concurrent.fdp import sandwich as module
 from opendp_concurrent.fdp.bounds import certify
+from opendp_concurrent.fdp.noise import Measure, Subsampled
 from opendp_concurrent.fdp.sandwich import STEPS, sandwich
-from opendp_concurrent.fdp.subsampled import Measure, Subsampled
 
 from ..some import slow
 from .test_cells import delta_of

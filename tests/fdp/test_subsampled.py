@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import opendp_concurrent as oc
+from opendp_concurrent.fdp.noise import Subsampled
 from opendp_concurrent.fdp.product import Product
-from opendp_concurrent.fdp.subsampled import Subsampled
 
 from ..some import slow
 from . import convolved, sampled

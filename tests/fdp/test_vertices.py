@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from opendp_concurrent.fdp.finite import response
+from opendp_concurrent.fdp.finite import from_vertices, response
 from opendp_concurrent.fdp.function import TradeoffFunction as T
 from opendp_concurrent.fdp.shapes import iterate
-from opendp_concurrent.fdp.vertices import from_vertices
 
 
 def envelope(forward, backward):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp.writing import function_event
+from opendp_concurrent.fdp.exchange import function_event
 from opendp_concurrent.numerics.bracket import reciprocal_down
 
 dp_event = pytest.importorskip("dp_accounting.dp_event")

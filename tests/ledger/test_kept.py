@@ -12,7 +12,7 @@ from opendp_concurrent.ledger import audit
 from opendp_concurrent.ledger import audit as kept
 from opendp_concurrent.ledger.audit import digest
 from opendp_concurrent.ledger.encoding import canonical, first_hash
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.divergences import MAX_DIVERGENCE
 
 from .conftest import count, limit, space
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.divergences import MAX_DIVERGENCE
 from opendp_concurrent.measures.measure import Basic, EvenlyDivisible, PlainSum, nearly_equal
 from opendp_concurrent.measures.renyi import RENYI_DIVERGENCE, GridCurve, OnOrders
+from opendp_concurrent.measures.shapes import PairSum, ScalarSum
 from opendp_concurrent.measures.slots import Products
-from opendp_concurrent.measures.sums import PairSum, ScalarSum
 from opendp_concurrent.measures.truncated import TruncatedSum
 
 

@@ -5,9 +5,13 @@ import pytest
 
 from opendp_concurrent.measures import Composability, by_tag, composition_measure
 from opendp_concurrent.measures import opendp as kinds
-from opendp_concurrent.measures.approximate import ApproximateMaxDivergence, SmoothedMaxDivergence
-from opendp_concurrent.measures.gaussian import GaussianTradeoff
-from opendp_concurrent.measures.max_divergence import MaxDivergence
+from opendp_concurrent.measures.divergences import (
+    ApproximateMaxDivergence,
+    ApproximateZeroConcentratedDivergence,
+    MaxDivergence,
+    SmoothedMaxDivergence,
+    ZeroConcentratedDivergence,
+)
 from opendp_concurrent.measures.measure import singleton
 from opendp_concurrent.measures.renyi import (
     FixedRenyiDivergence,
@@ -16,12 +20,8 @@ from opendp_concurrent.measures.renyi import (
     validate_curve,
 )
 from opendp_concurrent.measures.shapes import NumberMeasure, PairMeasure
-from opendp_concurrent.measures.tradeoffs import TradeoffDivergence
+from opendp_concurrent.measures.tradeoffs import GaussianTradeoff, TradeoffDivergence
 from opendp_concurrent.measures.truncated import TruncatedConcentratedDivergence
-from opendp_concurrent.measures.zero_concentrated import (
-    ApproximateZeroConcentratedDivergence,
-    ZeroConcentratedDivergence,
-)
 
 KNOWN = [
     composition_measure(one)

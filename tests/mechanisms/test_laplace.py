@@ -11,8 +11,7 @@ from mpmath import mpf
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import UnsupportedMeasureError
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
+from opendp_concurrent.measures.divergences import MAX_DIVERGENCE, ZERO_CONCENTRATED_DIVERGENCE
 from opendp_concurrent.mechanisms.certified import composed
 from opendp_concurrent.mechanisms.noise import best_known, certify
 from opendp_concurrent.queryables.mechanism import Accuracy, of_one

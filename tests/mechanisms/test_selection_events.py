@@ -5,7 +5,7 @@ import pytest
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp.records import SELECTIONS
+from opendp_concurrent.fdp.session import SELECTIONS
 from opendp_concurrent.mechanisms import selection as events
 from opendp_concurrent.mechanisms.selection import runs_of_mean, selection
 

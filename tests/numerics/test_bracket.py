@@ -139,7 +139,7 @@ def test_threads_do_not_disturb_each_other():
 def test_the_context_of_the_caller_does_not_matter():
     from decimal import ROUND_DOWN, FloatOperation, Inexact, Rounded, localcontext
 
-    from opendp_concurrent.measures.gaussian import gaussian_to_delta
+    from opendp_concurrent.measures.tradeoffs import gaussian_to_delta
     from opendp_concurrent.numerics.normal import twice_quantile, zcdp_to_epsilon
 
     calls = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.measures.sums import PairSum, ScalarSum, SquareSum
+from opendp_concurrent.measures.shapes import PairSum, ScalarSum, SquareSum
 from opendp_concurrent.numerics.bracket import cap_and_shown, down, to_enforce, to_spend
 
 

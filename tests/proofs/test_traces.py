@@ -9,7 +9,7 @@ import pytest
 from opendp_concurrent.accounting.account import Account, Launch
 from opendp_concurrent.accounting.lifecycle import Lifecycle
 from opendp_concurrent.errors import BudgetExceededError
-from opendp_concurrent.measures.sums import ScalarSum
+from opendp_concurrent.measures.shapes import ScalarSum
 
 from .test_rocq import FOLDER, rocq_is_here
 from .traces import compile_account, differences, ledger_trace, memory_trace

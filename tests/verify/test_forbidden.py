@@ -7,8 +7,8 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounting.rule import Within
-from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.conversion import largest_divergence
+from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE
 
 from .forbidden import BestOrder, EitherUndivided, NaturalOptimal, optimal_delta, second_stage_gain
 

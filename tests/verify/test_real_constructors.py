@@ -12,7 +12,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.errors import BudgetExceededError, ConcurrentError
-from opendp_concurrent.measures.gaussian import pure_to_gaussian
+from opendp_concurrent.measures.tradeoffs import pure_to_gaussian
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()

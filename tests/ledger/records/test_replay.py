@@ -12,7 +12,7 @@ from opendp_concurrent.errors import InvalidValueError, LedgerDamagedError
 from opendp_concurrent.ledger.audit import Known, replay
 from opendp_concurrent.ledger.charges import LimitedCharge, Limits, Opened, write_terms
 from opendp_concurrent.ledger.encoding import Entry, empty_total, encode, first_hash
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.divergences import MAX_DIVERGENCE
 
 from ..conftest import next_hash
 

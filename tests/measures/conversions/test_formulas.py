@@ -13,8 +13,8 @@ import pytest
 from mpmath import mpf
 
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.fdp.concentrated import optimal_composition, zcdp_to_tradeoff
 from opendp_concurrent.fdp.function import TradeoffFunction
+from opendp_concurrent.fdp.session import optimal_composition, zcdp_to_tradeoff
 from opendp_concurrent.measures.conversion import (
     approximate_to_delta,
     approximate_to_epsilon,
@@ -29,12 +29,13 @@ from opendp_concurrent.measures.conversion import (
     zcdp_to_gaussian,
     zcdp_to_renyi,
 )
-from opendp_concurrent.measures.gaussian import (
+from opendp_concurrent.measures.tradeoffs import (
     gaussian_to_delta,
     gaussian_to_epsilon,
+    laplace_to_tradeoff,
     pure_to_gaussian,
+    renyi_to_tradeoff,
 )
-from opendp_concurrent.measures.tradeoffs import laplace_to_tradeoff, renyi_to_tradeoff
 from opendp_concurrent.numerics.normal import pi, zcdp_to_delta, zcdp_to_epsilon
 
 from ...some import some

@@ -21,7 +21,7 @@ from opendp_concurrent.measures.conversion import (
     response_to_renyi,
     zcdp_to_renyi,
 )
-from opendp_concurrent.measures.gaussian import (
+from opendp_concurrent.measures.tradeoffs import (
     gaussian_to_delta,
     gaussian_to_epsilon,
     pure_to_gaussian,

@@ -30,11 +30,13 @@ from opendp_concurrent.accounting.epsilon_delta import Advanced, Either, advance
 from opendp_concurrent.accounting.ladder import ladder
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.fdp.function import TradeoffFunction
-from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.conversion import pure_to_renyi, pure_to_zcdp, renyi_to_delta
+from opendp_concurrent.measures.divergences import (
+    APPROXIMATE_MAX_DIVERGENCE,
+    APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
+)
 from opendp_concurrent.measures.measure import Basic, singleton
 from opendp_concurrent.measures.renyi import ApproximateRenyiDivergence
-from opendp_concurrent.measures.zero_concentrated import APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE
 from opendp_concurrent.numerics.normal import zcdp_to_delta
 from opendp_concurrent.verify.adversary import Item, worst_analyst
 from opendp_concurrent.verify.mechanism import FiniteMechanism, one_way, randomized_response

@@ -15,12 +15,11 @@ from typing import Any
 from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.accounting.rule import Shares, Within
 from opendp_concurrent.measures.conversion import pure_to_renyi, pure_to_zcdp
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.divergences import MAX_DIVERGENCE, ZERO_CONCENTRATED_DIVERGENCE
 from opendp_concurrent.measures.measure import singleton
 from opendp_concurrent.measures.renyi import FixedRenyiDivergence, GridCurve, OnOrders
-from opendp_concurrent.measures.sums import Planned
+from opendp_concurrent.measures.shapes import Planned
 from opendp_concurrent.measures.truncated import TruncatedConcentrated, TruncatedSum
-from opendp_concurrent.measures.zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
 from opendp_concurrent.verify.adversary import Item, worst_analyst, worst_loss, worst_renyi
 from opendp_concurrent.verify.mechanism import FiniteMechanism, Number
 

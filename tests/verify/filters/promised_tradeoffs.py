@@ -17,9 +17,9 @@ from scipy.special import ndtr
 from opendp_concurrent.accounting.ladder import ladder, residue
 from opendp_concurrent.accounting.rule import Shares, Within
 from opendp_concurrent.fdp.function import TradeoffFunction
-from opendp_concurrent.measures.gaussian import gaussian_to_delta, pure_to_gaussian
+from opendp_concurrent.measures.shapes import Planned, SquareSum
 from opendp_concurrent.measures.slots import AnyOrder, Products, Slots
-from opendp_concurrent.measures.sums import Planned, SquareSum
+from opendp_concurrent.measures.tradeoffs import gaussian_to_delta, pure_to_gaussian
 from opendp_concurrent.verify.adversary import Item, Limited, worst_analyst, worst_renyi
 from opendp_concurrent.verify.mechanism import FiniteMechanism
 

@@ -8,8 +8,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounting.rule import Within
-from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE, MAX_DIVERGENCE
 from opendp_concurrent.verify.adversary import Item, Lattice, Send, Stop
 
 

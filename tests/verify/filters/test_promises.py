@@ -12,8 +12,7 @@ from opendp_concurrent import verify
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
 from opendp_concurrent.measures import registered
-from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE, MAX_DIVERGENCE
 
 from .promise import JUST_BELOW, ROUNDING, Budget, Outcome
 from .promised_approximate import (
