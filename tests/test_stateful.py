@@ -10,7 +10,14 @@ import opendp.prelude as dp
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
@@ -323,9 +330,9 @@ class ConcentratedTrees(Trees):
     measure = staticmethod(dp.zero_concentrated_divergence)
 
 
-TestPureTrees = PureTrees.TestCase
-TestApproximateTrees = ApproximateTrees.TestCase
-TestConcentratedTrees = ConcentratedTrees.TestCase
-TestPureTrees.settings = settings(max_examples=20, stateful_step_count=30)
-TestApproximateTrees.settings = settings(max_examples=20, stateful_step_count=30)
-TestConcentratedTrees.settings = settings(max_examples=20, stateful_step_count=30)
+@pytest.mark.parametrize("programs", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("trees", [PureTrees, ApproximateTrees, ConcentratedTrees])
+def test_a_tree_of_accounts_says_what_was_launched(trees, programs):
+    run_state_machine_as_test(
+        trees, settings=settings(max_examples=programs, stateful_step_count=30)
+    )

@@ -79,7 +79,7 @@ def test_entries_are_those_of_one_moment_and_are_checked_when_they_are_read(stor
 def test_a_long_list_takes_the_memory_of_a_page(sqlite):
     ledger = sqlite.create()
     root = limit(ledger, 1e3)
-    fill(ledger, root, count(EPSILON), 12_000)
+    fill(ledger, root, count(EPSILON), 6_000)
     entries = ledger.entries()
     tracemalloc.start()
     try:
@@ -87,5 +87,5 @@ def test_a_long_list_takes_the_memory_of_a_page(sqlite):
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert many == 12_000
-    assert peak < 4 * 2**20  # a list of them has 6 MB
+    assert many == 6_000
+    assert peak < 2 * 2**20  # a list of them has 3 MB

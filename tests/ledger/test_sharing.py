@@ -37,7 +37,7 @@ def share(store, tools, d_out, processes, launches, threads=1):
 @pytest.mark.parametrize(
     ("budget", "processes", "launches", "threads"),
     [
-        *((250, 8, 50, 1), (100, 3, 48, 4)),
+        *((100, 6, 25, 1), (60, 3, 28, 4)),
         pytest.param(10_000, 8, 2000, 1, marks=pytest.mark.slow),
     ],
 )

@@ -251,7 +251,8 @@ class Ledgers(RuleBasedStateMachine):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an interrupt
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # a fork beside threads
-def test_a_budget_in_a_ledger_is_what_was_charged_whatever_happens(store, tools):
+@pytest.mark.parametrize("programs", [6, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_budget_in_a_ledger_is_what_was_charged_whatever_happens(store, tools, programs):
     machine = type("Machine", (Ledgers,), {"store": store, "tools": tools})
-    many = settings(max_examples=15 if store.embedded else 5, stateful_step_count=25)
-    run_state_machine_as_test(machine, settings=many)
+    many = programs if store.embedded else programs // 2
+    run_state_machine_as_test(machine, settings=settings(max_examples=many, stateful_step_count=25))

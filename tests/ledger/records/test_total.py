@@ -68,7 +68,7 @@ def test_the_larger_of_two_totals_is_taken_in_each_part(name):
         other = dataclasses.replace(one, costs=(one.costs[0] + one.costs[0] // 2**50,))
         larger = other
     else:
-        one = spent(RESIDUE, oc.TradeoffFunction.laplace(0.1))
+        one = spent(RESIDUE, oc.TradeoffFunction.gaussian(0.1))
         near = math.nextafter(one.left, 0.0) if name == "left" else one.squares + 1
         other = larger = dataclasses.replace(one, **{name: near})
     assert one.merged(other) == other.merged(one) == larger
@@ -85,5 +85,5 @@ def test_totals_of_other_rules_are_never_merged():
     assert one.merged(dataclasses.replace(one, rules=(oc.accumulators.zcdp(2e-7),))) is None
     assert one.merged(dataclasses.replace(one, costs=(*one.costs, 0))) is None
     assert one.merged(spent(PAIR, (0.1, 2e-8))) is None
-    residual = spent(RESIDUE, oc.TradeoffFunction.laplace(0.1))
+    residual = spent(RESIDUE, oc.TradeoffFunction.gaussian(0.1))
     assert residual.merged(dataclasses.replace(residual, mu=2.0)) is None
