@@ -420,12 +420,6 @@ def checked(function: Any = None, /, **given: Callable[..., Any]) -> Any:
     return _checked(function, given)
 
 
-def guards_of(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-    """Return the guards of a function with the decorator :func:`checked`, by argument."""
-    found: dict[str, Callable[..., Any]] = getattr(function, "__guards__", {})
-    return found
-
-
 def find_guards(
     function: Callable[..., Any], given: Mapping[str, Callable[..., Any]]
 ) -> dict[str, Callable[..., Any]]:

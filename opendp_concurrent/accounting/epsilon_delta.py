@@ -290,18 +290,10 @@ class Either(EpsilonDeltaAccumulator):
 
     def parts(self) -> tuple[EpsilonRule, ...]:
         """All rules."""
-        return _parts(self.rules)
+        return tuple(part for rule in self.rules for part in rule.parts())
 
     def __repr__(self) -> str:
         return f"either({', '.join(map(repr, self.rules))})"
-
-
-@lru_cache(maxsize=1024)
-def _parts(rules: tuple[Any, ...]) -> tuple[EpsilonRule, ...]:
-    parts: list[EpsilonRule] = []
-    for rule in rules:
-        parts += rule.parts()
-    return tuple(parts)
 
 
 def either(*rules: Any) -> Either:

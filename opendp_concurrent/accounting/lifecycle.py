@@ -345,16 +345,14 @@ def labelled(label: str) -> AbstractContextManager[None]:
     >>> with oc.labelled("mean age, for the report"):
     ...     pass  # launch here
     """
-    return under_label(label_text(label=label))
-
-
-def under_label(label: str) -> AbstractContextManager[None]:
-    """Give launches in this block a label that was checked, or is shown in messages only."""
-    return _UnderLabel(label)
+    return _UnderLabel(label_text(label=label))
 
 
 class _UnderLabel(AbstractContextManager[None], ContextDecorator):
-    """No generator: one that an interrupt has suspended would reset the label when it is freed."""
+    """Give launches in this block a label that was checked, or is shown in messages only.
+
+    No generator: one that an interrupt has suspended would reset the label when it is freed.
+    """
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -408,7 +406,7 @@ def named(kind: str, label: str = "") -> Iterator[None]:
     """Give another kind, and a label if given, to accounts that are made in this block."""
     token = _KIND.set(kind)
     try:
-        with under_label(label or current_label()):
+        with _UnderLabel(label or current_label()):
             yield
     finally:
         _KIND.reset(token)

@@ -1,7 +1,5 @@
 """Guards that the constructors share. Each message begins with the argument's name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

@@ -26,9 +26,9 @@ from opendp.mod import Domain, Measurement, Metric, Odometer
 
 from .. import _opendp as _native
 from .. import data, errors, measures, queryables
-from .._checks import check_key
+from .._checks import check_key, mapping
 from ..accounting import Lifecycle, innermost_running
-from .guards import check_measurement, check_measurement_on, constructor
+from .guards import check_measurement_on, constructor
 from .interactive import make_measurement
 
 
@@ -212,11 +212,10 @@ def make_parallel_composition(
     >>> answers = [young(count), old(count), young(count), old(count)]
     """
     check_no_updates(input_domain)
-    by_key = _by_key(measurements)
     metric, factor = partition.metric_of_parts(input_metric, input_domain)
     kind = data.kind_of(input_domain)
     domain = kind.domain_of_parts(input_domain)
-    measure = _check_measurements(by_key, domain, metric)
+    by_key, measure = _by_key(measurements, domain, metric)
     cut = partition.cutter(input_domain, tuple(by_key))
     loss = ParallelLoss(measure, by_key)
 
@@ -324,40 +323,26 @@ class _Parts:
 _FAILED = object()
 
 
-def _by_key(measurements: Mapping[Any, Any]) -> dict[Any, Measurement]:
-    if not isinstance(measurements, Mapping):
-        raise errors.InvalidTypeError(
-            f"measurements must be a mapping from keys to measurements, "
-            f"found {type(measurements).__name__}"
-        )
-    if not measurements:
+def _by_key(
+    measurements: Mapping[Any, Measurement], domain: Domain, metric: Metric
+) -> tuple[dict[Any, Measurement], measures.CompositionMeasure[Any]]:
+    """Return the measurements, and the measure that all share, or raise; each is checked once."""
+    by_key = mapping("keys to measurements", measurements=measurements)
+    if not by_key:
         raise errors.InvalidValueError("measurements must have at least one key")
-    by_key: dict[Any, Measurement] = {}
-    for key in measurements:
+    checked: set[int] = set()
+    measure: Any = None
+    for key, one in by_key.items():
         check_key("measurements", key)
-        if key in by_key:
-            raise errors.InvalidValueError(f"measurements has the key {errors.shown(key)} twice")
-        name, one = f"measurements[{errors.shown(key)}]", measurements[key]
+        if id(one) in checked:
+            continue
+        name = f"measurements[{errors.shown(key)}]"
         if isinstance(one, Odometer):
             raise errors.InvalidTypeError(
                 f"{name} is an odometer, whose loss is not known when the composition is launched; "
                 "pass a filter, or launch the odometer on a block: root([key], odometer) on the "
                 "handle of make_block_filter"
             )
-        by_key[key] = check_measurement(name, one)
-    return by_key
-
-
-def _check_measurements(
-    measurements: Mapping[Any, Measurement], domain: Domain, metric: Metric
-) -> measures.CompositionMeasure[Any]:
-    """Return the measure that all measurements share, or raise; each object is checked once."""
-    checked: set[int] = set()
-    measure: Any = None
-    for key, one in measurements.items():
-        if id(one) in checked:
-            continue
-        name = f"measurements[{errors.shown(key)}]"
         check_measurement_on(name, one, domain, metric)
         if isinstance(one, queryables.ConcurrentMeasurement) and one.takes_updates:
             raise errors.InvalidTypeError(f"{name} takes updates: {ADAPTIVE}")
@@ -366,7 +351,7 @@ def _check_measurements(
         elif one.output_measure != measure:
             raise errors.SpaceMismatchError(f"{name}.output_measure", measure, one.output_measure)
         checked.add(id(one))
-    return measures.composition_measure(measure)
+    return by_key, measures.composition_measure(measure)
 
 
 then_parallel_composition = _native.to_then(make_parallel_composition)

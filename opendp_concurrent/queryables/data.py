@@ -5,8 +5,6 @@ the token is deleted. They cannot be reached from the token's attributes or refe
 be reached from the handle either, by OpenDP's records or by a copy.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from abc import abstractmethod

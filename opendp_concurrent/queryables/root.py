@@ -3,8 +3,6 @@
 A spawn function makes the account of its specification, seals the data, and returns the handle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial

@@ -32,7 +32,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transform
 import opendp_concurrent as oc
 from opendp_concurrent import _checks as written
 from opendp_concurrent import ledger, plot, serving, verify
-from opendp_concurrent._checks import Guard, guards_of
+from opendp_concurrent._checks import Guard
 from opendp_concurrent._opendp.advisories import ACCEPTED
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.data.partition import Partition
@@ -300,7 +300,7 @@ def filled(
 def guards_at(name: str) -> Mapping[str, Any]:
     """The guards of a public callable; none for what is not public."""
     try:
-        return guards_of(public(name.partition(", ")[0]))
+        return getattr(public(name.partition(", ")[0]), "__guards__", {})
     except (KeyError, AttributeError):
         return {}
 
@@ -412,7 +412,7 @@ def maker(
     """A constructor on a space, and its then_."""
     make, then = PUBLIC[f"make_{name}"], PUBLIC.get(f"then_{name}")
     first = {"input_domain": (space[0], "domain"), "input_metric": (space[1], "metric")}
-    arguments = filled(make, guards_of(make), first | rest)
+    arguments = filled(make, getattr(make, "__guards__", {}), first | rest)
     case(f"make_{name}", lambda **given: finish(make(**given), at), **arguments)
     if then is not None:
         for taken in first:
