@@ -5,10 +5,8 @@ import pytest
 
 import opendp_concurrent as oc
 
-dp.enable_features("contrib", "honest-but-curious")
+from .build import PURE, SPACE
 
-PURE = dp.max_divergence()
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 STREAM = oc.integer_stream(0, 1), oc.event_presence()
 
 

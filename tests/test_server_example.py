@@ -17,15 +17,14 @@ import pytest
 
 import opendp_concurrent as oc
 
+from .build import PURE, SPACE
+
 pytest.importorskip("fastapi", reason="!!! THE EXAMPLE OF A SERVER IS NOT RUN: no fastapi !!!")
 httpx = pytest.importorskip("httpx", reason="!!! THE EXAMPLE OF A SERVER IS NOT RUN: no httpx !!!")
 from fastapi.testclient import TestClient  # noqa: E402
 
-dp.enable_features("contrib", "honest-but-curious")
 ROOT = Path(__file__).parents[1]
 PATH = ROOT / "docs" / "examples" / "server.py"
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-PURE = dp.max_divergence()
 ROWS = [918273645] * 7
 TOKENS = {"alice": "token of alice", "bob": "token of bob"}
 DIGESTS = {name: hashlib.sha256(one.encode()).hexdigest() for name, one in TOKENS.items()}

@@ -23,12 +23,11 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError
 
+from .build import SPACE
 from .moments import interrupted_at
 
-dp.enable_features("contrib", "honest-but-curious")
 # Python drops what is raised while an object is destroyed
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 LARGEST_D_IN = 3
 losses = st.sampled_from([0.0, 0.1, 0.2, 0.25, 1 / 3, 0.7, 1e-17, 5e-324])
 budgets = st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0, 1.1, 3.7])

@@ -13,11 +13,12 @@ from opendp_concurrent._opendp import advisories
 from opendp_concurrent._opendp.data import measurement_map, transformation_map
 from opendp_concurrent.errors import AdvisoryError, ConcurrentError, InvalidValueError
 
+from ..build import APPROXIMATE, PURE
+
 pl = pytest.importorskip("polars")
 
 ROOT = Path(__file__).parents[2]
 SYMMETRIC, ORDERED = dp.symmetric_distance(), dp.insert_delete_distance()
-PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
 NAN = float("nan")
 OF_TREES = signature(dp.t.make_b_ary_tree).parameters
 TEXTS = dp.vector_domain(dp.atom_domain(T=str)), SYMMETRIC

@@ -10,11 +10,8 @@ import opendp_concurrent as oc
 from opendp_concurrent._opendp.calls import call_native, carry
 from opendp_concurrent.errors import BudgetExceededError
 
+from ..build import PURE, SPACE
 from ..forks import run_program
-
-dp.enable_features("contrib", "honest-but-curious")
-PURE = dp.max_divergence()
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 
 
 def user(function, privacy_map=lambda d_in: 0.1):

@@ -128,15 +128,19 @@ def in_blocks(ledger: SqlLedger) -> Any:
     return made([1, 2, 3])
 
 
-def limits_on_blocks(ledger: SqlLedger) -> Session:
-    """Launch on blocks, below a limit in a limit, below another one, and below none."""
-    root, chosen = in_blocks(ledger), random.Random(os.getpid())
+def in_turn(root: Any) -> Any:
+    """Return handles: of a limit in a limit, of another one, and the root, for ever."""
     odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
 
     def limited(handle: Any, label: str) -> Any:
         return handle(oc.c.make_limited(odometer, 1, BUDGET, label=label))
 
-    handles = itertools.cycle([limited(limited(root, "team"), "ann"), limited(root, "bob"), root])
+    return itertools.cycle([limited(limited(root, "team"), "ann"), limited(root, "bob"), root])
+
+
+def limits_on_blocks(ledger: SqlLedger) -> Session:
+    """Launch on blocks, below a limit in a limit, below another one, and below none."""
+    handles, chosen = in_turn(in_blocks(ledger)), random.Random(os.getpid())
     return lambda: next(handles)(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
 
 
@@ -169,13 +173,7 @@ def charges_of_limits_on_blocks(ledger: SqlLedger) -> int:
 
 def below_limits(ledger: SqlLedger) -> Session:
     """Launch below a limit in a limit, below another limit, and on the cap, in turn."""
-    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
-
-    def limited(handle: Any, label: str) -> Any:
-        return handle(oc.c.make_limited(odometer, 1, BUDGET, label=label))
-
-    root = filtered(ledger)
-    handles = itertools.cycle([limited(limited(root, "team"), "ann"), limited(root, "bob"), root])
+    handles = in_turn(filtered(ledger))
     return lambda: next(handles)(QUERY)
 
 

@@ -12,6 +12,8 @@ from opendp_concurrent.accounting.store import Terms
 from opendp_concurrent.ledger.ledger import events as as_events
 from opendp_concurrent.measures import composition_measure
 
+from ..build import SPACE
+
 dp_accounting = pytest.importorskip("dp_accounting")
 
 from dp_accounting import dp_event  # noqa: E402
@@ -19,7 +21,6 @@ from dp_accounting.pld import PLDAccountant  # noqa: E402
 from dp_accounting.rdp import RdpAccountant  # noqa: E402
 
 F = oc.TradeoffFunction
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 DELTA = 1e-5
 
 

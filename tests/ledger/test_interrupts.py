@@ -10,14 +10,12 @@ import opendp_concurrent as oc
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore
 
+from ..build import PURE, SPACE
 from ..forks import run_program
 from ..moments import ALL, interrupted_at
 
-dp.enable_features("contrib", "honest-but-curious")
-PURE = dp.max_divergence()
 # Python drops what is raised while an object is destroyed
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 COUNT = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0**10)
 
 

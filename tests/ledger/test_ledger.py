@@ -14,10 +14,9 @@ from opendp_concurrent.errors import (
 from opendp_concurrent.ledger import open_ledger
 from opendp_concurrent.ledger import schema as tables
 
+from ..build import APPROXIMATE, PURE, SPACE, ZCDP
+
 F = oc.TradeoffFunction
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
-APPROXIMATE = dp.approximate(PURE)
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 
 
 def laplace(scale):

@@ -1,20 +1,17 @@
 """The report of a ledger: what it says, that text of analysts is text, and ledgers in trouble."""
 
-import sqlite3
-from functools import partial
 from html import unescape
 from html.parser import HTMLParser
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.ledger import book, command
 
+from ..build import PURE, SPACE
+
 DAY = 86_400 * 10**9
 HOSTILE = "<script>alert(1)</script>\"'&\u202e\x1b[31m$title"
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-PURE = dp.max_divergence()
 CELLS = ("td", "th", "dd", "b", "h2", "li")
 
 
@@ -173,28 +170,3 @@ def test_the_command_does_not_write_over_a_ledger(sqlite, tools, run):
         code, path, _, error = run(sqlite.address, name=name)
         assert (code, "must end with .html" in error) == (1, True)
         assert not path.exists() or path.read_bytes()[:1] != b"<"
-
-
-@pytest.mark.parametrize("trouble", ["damaged", "version", "locked"])
-def test_a_ledger_that_cannot_be_read_has_no_report(sqlite, tools, run, trouble, monkeypatch):
-    tools.limit(sqlite.create())(tools.count(0.125))
-    sqlite.close()
-    if trouble == "damaged":
-        sqlite.execute("UPDATE opendp_concurrent_charges SET label = 'x'")
-        said = "charge 1 does not follow"
-    elif trouble == "version":
-        sqlite.execute("UPDATE opendp_concurrent_schema SET version = 99")
-        said = "version"
-    else:
-        for name in ("open_ledger", "datasets"):
-            soon = partial(getattr(command, name), wait=0.1)
-            monkeypatch.setattr(command, name, soon)
-        holder = sqlite3.connect(sqlite.address)
-        holder.execute("PRAGMA locking_mode=EXCLUSIVE")
-        holder.execute("BEGIN EXCLUSIVE")
-        said = "locked"
-    code, path, _, error = run(sqlite.address)
-    assert (code, path.exists()) == (1, False)
-    assert said in error
-    if trouble == "locked":
-        holder.close()

@@ -1,13 +1,11 @@
 """Who spent what, over time: sums by limit, label and block."""
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.ledger.report import NAMES, one_line, spending
 
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-PURE = dp.max_divergence()
+from ..build import PURE, SPACE
 
 
 def limited(handle, label, d_out):

@@ -11,7 +11,8 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError
 
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+from ..build import SPACE
+
 DATASETS = ([739391], [])
 
 

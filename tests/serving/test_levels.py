@@ -12,7 +12,8 @@ from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.queryables.data import seal
 from opendp_concurrent.serving.levels import GaussianLevels, LaplaceLevels, units_of
 
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+from ..build import PURE, ZCDP
+
 WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
 ROWS = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
 

@@ -6,12 +6,10 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError
 
-dp.enable_features("contrib", "honest-but-curious")
+from ..build import PURE, SPACE
 
 DATA = [1, 2, 30]
-PURE = dp.max_divergence()
 UNIT = dp.unit_of(contributions=1)
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 STREAM = oc.integer_stream(0, 1), oc.event_presence()
 
 

@@ -21,16 +21,12 @@ from opendp_concurrent.serving.kinds import MESSAGE_KINDS as KINDS
 from opendp_concurrent.tables.domain import Tables, table_domain, units
 from opendp_concurrent.tables.schema import schema_of
 
+from ..build import APPROXIMATE, PURE, SPACE, ZCDP
 from ..contracts import tables
 from ..contracts.catalogue import CASTS, PUBLIC
 from ..forks import run_program
 
-dp.enable_features("contrib", "honest-but-curious")
-
 D_INS = (1, 2, 3, 7)
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
-APPROXIMATE = dp.approximate(PURE)
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 STREAM = oc.integer_stream(0, 3), oc.event_presence()
 WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
 REAL = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
@@ -66,13 +62,29 @@ def linked():
     return table_domain(Tables(schema_of(SCHEMA, "person"), others=(("homes", homes),))), units()
 
 
-def cut():
-    return table() >> oc.t.then_truncate(1)
+def cut(of=None):
+    return (of or table()) >> oc.t.then_truncate(1)
 
 
-def on_tables():
-    return oc.make_concurrent_odometer(*(cut().output_space), PURE)
+def noisy(query, scale=1.0):
+    return query >> dp.m.then_laplace(scale)
 
+
+def answers(*of):
+    return cut() >> oc.t.then_table_answers([Answer(*one) for one in of])
+
+
+def blocks(by, keys):
+    on_tables = oc.make_concurrent_odometer(*(cut().output_space), PURE)
+    return oc.c.make_block_filter(on_tables, 1, 1.0, blocks=by, keys=keys)
+
+
+def bounded(accumulator):
+    """A filter that adds losses up by an accumulator."""
+    return oc.make_concurrent_filter(odometer(accumulator, APPROXIMATE), 1, (1.0, 1e-6))
+
+
+rules, col, Answer = oc.accumulators, oc.tables.col, oc.tables.Answer
 
 MADE = {
     "native chain": count,
@@ -81,7 +93,7 @@ MADE = {
     ),
     "decimals": lambda: (
         cut()
-        >> oc.t.then_where(oc.tables.col("age").cast(oc.tables.Decimal(2)) < Decimal("17.95"))
+        >> oc.t.then_where(col("age").cast(oc.tables.Decimal(2)) < Decimal("17.95"))
         >> oc.t.then_table_count()
         >> dp.m.then_laplace(scale=2.0)
     ),
@@ -118,25 +130,10 @@ MADE = {
     "filter on a chain": lambda: oc.make_concurrent_filter(
         SPACE >> dp.t.then_cast_default(TOA=int) >> odometer(), 2, 1.0
     ),
-    "any_time": lambda: oc.make_concurrent_filter(
-        odometer(oc.accumulators.any_time(1e-7, 2.0), APPROXIMATE), 1, (1.0, 1e-6)
-    ),
-    "zcdp": lambda: oc.make_concurrent_filter(
-        odometer(oc.accumulators.zcdp(1e-7), APPROXIMATE), 1, (1.0, 1e-6)
-    ),
-    "either": lambda: oc.make_concurrent_filter(
-        odometer(
-            oc.accumulators.either(
-                oc.accumulators.advanced(1e-7), oc.accumulators.renyi(9.0, 1e-7)
-            ),
-            APPROXIMATE,
-        ),
-        1,
-        (1.0, 1e-6),
-    ),
-    "best rule": lambda: oc.make_concurrent_filter(
-        odometer(oc.accumulators.best_rule((1.0, 1e-6), [(0.1, 0.0)]), APPROXIMATE), 1, (1.0, 1e-6)
-    ),
+    "any_time": lambda: bounded(rules.any_time(1e-7, 2.0)),
+    "zcdp": lambda: bounded(rules.zcdp(1e-7)),
+    "either": lambda: bounded(rules.either(rules.advanced(1e-7), rules.renyi(9.0, 1e-7))),
+    "best rule": lambda: bounded(rules.best_rule((1.0, 1e-6), [(0.1, 0.0)])),
     "marginals": lambda: oc.m.make_marginals(*SPACE, PURE, 1, 1.0, 1, np.array([[0.0, 9.0]])),
     "weights": lambda: oc.m.make_private_multiplicative_weights(
         *SPACE, PURE, d_in=1, d_out=1.0, universe=4, queries=9, size=9000
@@ -171,31 +168,25 @@ MADE = {
     "blocks": lambda: oc.c.make_block_filter(
         odometer(), 1, 1.0, blocks=oc.c.by_values({"a": [1, 2], "b": [3]})
     ),
-    "many blocks": lambda: oc.c.make_block_filter(
-        on_tables(), 1, 1.0, blocks=oc.c.by_column("zone"), keys=["a", "b"]
-    ),
-    "blocks of integers": lambda: oc.c.make_block_filter(
-        on_tables(), 1, 1.0, blocks=oc.c.by_column("age"), keys=range(10**5)
-    ),
-    "blocks of days": lambda: oc.c.make_block_filter(
-        on_tables(), 1, 1.0, blocks=oc.c.by_column("day"), keys=[date(2024, 2, 29)]
-    ),
+    "many blocks": lambda: blocks(oc.c.by_column("zone"), ["a", "b"]),
+    "blocks of integers": lambda: blocks(oc.c.by_column("age"), range(10**5)),
+    "blocks of days": lambda: blocks(oc.c.by_column("day"), [date(2024, 2, 29)]),
     "table sums": lambda: (
         table()
         >> oc.t.then_where(
-            ((oc.tables.col("age") >= 18) & ~oc.tables.col("zone").is_null())
-            | oc.tables.col("zone").is_in(["a", "b"])
-            | (oc.tables.col("day") < date(2024, 2, 29))
-            | (oc.tables.col("age") != oc.tables.col("person"))
+            ((col("age") >= 18) & ~col("zone").is_null())
+            | col("zone").is_in(["a", "b"])
+            | (col("day") < date(2024, 2, 29))
+            | (col("age") != col("person"))
         )
         >> oc.t.then_with_columns(
             {
-                "class": oc.tables.col("age").cut([18, 65], ["young", "grown", "old"]),
-                "week": oc.tables.col("day").clip(date(2024, 1, 1), date(2024, 12, 31)).dt.week(),
+                "class": col("age").cut([18, 65], ["young", "grown", "old"]),
+                "week": col("day").clip(date(2024, 1, 1), date(2024, 12, 31)).dt.week(),
                 "noon": oc.tables.lit(datetime(2024, 2, 29, 12)),
-                "half": oc.tables.when(oc.tables.col("age") > 3)
-                .then(oc.tables.col("hours") / 2)
-                .otherwise(oc.tables.col("age").cast(float).fill_null(0.5)),
+                "half": oc.tables.when(col("age") > 3)
+                .then(col("hours") / 2)
+                .otherwise(col("age").cast(float).fill_null(0.5)),
             }
         )
         >> oc.t.then_table_select(["zone", "age", "hours", "class"])
@@ -205,54 +196,34 @@ MADE = {
         >> oc.t.then_table_sum("hours", (0.0, 9.0), 0.5, "zone", ["a", "b"])
         >> dp.m.then_laplace(40.0)
     ),
-    "table counts": lambda: cut() >> oc.t.then_table_count("zone", ["a"]) >> dp.m.then_laplace(1.0),
-    "private join": lambda: (
-        linked()
-        >> oc.t.then_private_join("homes", {"town": "zone"}, "age", "left")
-        >> oc.t.then_truncate(1)
+    "table counts": lambda: noisy(cut() >> oc.t.then_table_count("zone", ["a"])),
+    "private join": lambda: noisy(
+        cut(linked() >> oc.t.then_private_join("homes", {"town": "zone"}, "age", "left"))
         >> oc.t.then_table_count()
-        >> dp.m.then_laplace(1.0)
     ),
-    "table count": lambda: cut() >> oc.t.then_table_count() >> dp.m.then_laplace(1.0),
-    "table sum": lambda: cut() >> oc.t.then_table_sum("age", (0, 9)) >> dp.m.then_laplace(9.0),
-    "table moments": lambda: (
-        cut()
-        >> oc.t.then_table_answers([oc.tables.Answer("stdev", "age", (0, 99))])
-        >> dp.m.then_laplace(1e9)
+    "table count": lambda: noisy(cut() >> oc.t.then_table_count()),
+    "table sum": lambda: noisy(cut() >> oc.t.then_table_sum("age", (0, 9)), 9.0),
+    "table moments": lambda: noisy(answers(("stdev", "age", (0, 99))), 1e9),
+    "table histogram": lambda: noisy(cut() >> oc.t.then_table_histogram("age", [0, 9, 18])),
+    "table prefixes": lambda: noisy(cut() >> oc.t.then_table_prefixes("age", [0, 9, 18])),
+    "table values": lambda: noisy(
+        table() >> oc.t.then_truncate(2, key="a key") >> oc.t.then_distinct_values("zone")
     ),
-    "table histogram": lambda: (
-        cut() >> oc.t.then_table_histogram("age", [0, 9, 18]) >> dp.m.then_laplace(1.0)
-    ),
-    "table prefixes": lambda: (
-        cut() >> oc.t.then_table_prefixes("age", [0, 9, 18]) >> dp.m.then_laplace(1.0)
-    ),
-    "table values": lambda: (
-        (table() >> oc.t.then_truncate(2, key="a key") >> oc.t.then_distinct_values("zone"))
-        >> dp.m.then_laplace(1.0)
-    ),
-    "table answers": lambda: (
-        cut()
-        >> oc.t.then_table_answers(
-            [oc.tables.Answer("count"), oc.tables.Answer("mean", "age", (0, 120))]
-        )
-        >> dp.m.then_laplace(1.0)
-    ),
+    "table answers": lambda: noisy(answers(("count",), ("mean", "age", (0, 120)))),
     "table keys": lambda: cut() >> oc.m.then_table_keys("zone", d_out=(1.0, 1e-6)),
     "scores": lambda: (
         cut()
         >> oc.t.then_quantile_scores("age", [0, 9], 0.5)
         >> dp.m.then_noisy_max(PURE, 4.0, negate=True)
     ),
-    "per unit": lambda: (
+    "per unit": lambda: noisy(
         table()
         >> oc.t.then_per_unit({"n": oc.tables.count(), "age": oc.tables.sum("age", (0, 9))})
-        >> oc.t.then_table_sum("n", (0, 9))
-        >> dp.m.then_laplace(9.0)
+        >> oc.t.then_table_sum("n", (0, 9)),
+        9.0,
     ),
-    "rows per unit": lambda: (
-        table() >> oc.t.then_rows_per_unit([1, 2, 9]) >> dp.m.then_laplace(1.0)
-    ),
-    "units": lambda: table() >> oc.t.then_distinct_units() >> dp.m.then_laplace(1.0),
+    "rows per unit": lambda: noisy(table() >> oc.t.then_rows_per_unit([1, 2, 9])),
+    "units": lambda: noisy(table() >> oc.t.then_distinct_units()),
     "individual": lambda: oc.m.make_individual_filter(*SPACE, ZCDP, 0.5),
     "randomized response": lambda: oc.m.make_certified_randomized_response_bool(0.75, ZCDP),
 }
@@ -488,10 +459,7 @@ REFUSED = {
         lambda: oc.m.make_continual(*STREAM, PURE, Sums, abs),
         "make_continual: its argument start is a type",
     ),
-    "make_frame_count": (
-        lambda: frame_count(),
-        "make_frame_count: its argument",
-    ),
+    "make_frame_count": (lambda: frame_count(), "make_frame_count: its argument"),
     "make_parallel_continual": (
         lambda: oc.c.make_parallel_continual(*STREAM, abs, {0: counter()}),
         "make_parallel_continual: its argument key is a builtin_function",
@@ -567,6 +535,14 @@ def call(module, name, /, version=opendp.mod.__version__, **given):
     }
 
 
+def ours(name, **given):
+    return call(MODULE, name, **given)
+
+
+def pairs(*of):
+    return [{"__tuple__": list(one)} for one in of]
+
+
 ATOM = call("domains", "atom_domain", T="i32")
 DOMAIN = call("domains", "vector_domain", atom_domain=ATOM)
 METRIC = call("metrics", "symmetric_distance")
@@ -587,13 +563,15 @@ def where(operation, *operands):
 
 
 HOSTILE = {
-    "unknown module": (call("os", "system", command="true"), "not a constructor"),
-    "dotted": (call("measurements", "make_laplace.__globals__"), "not a constructor"),
-    "data": (call("measurements", "make_user_measurement"), "not a constructor"),
-    "a claim about the sample": (
-        call("combinators", "make_population_amplification", population_size=10**9),
-        "not a constructor",
-    ),
+    **{
+        f"{module} {name}": (call(module, name), "not a constructor")
+        for module, name in (
+            ("os", "system"),
+            ("measurements", "make_laplace.__globals__"),
+            ("measurements", "make_user_measurement"),
+            ("combinators", "make_population_amplification"),  # a claim about the sample
+        )
+    },
     "no name": (call("measurements", None), "no string"),
     "extra key": ({**MEASURE, "more": 1}, "neither a call"),
     "polars": ({"__expr__": "AAAA", "__version__": opendp.mod.__version__}, "Polars"),
@@ -607,20 +585,17 @@ HOSTILE = {
         "atom_domain must be a domain",
     ),
     "number for a measurement": (
-        call(MODULE, "chain", measurement=1, transformation=COUNT),
+        ours("chain", measurement=1, transformation=COUNT),
         "must be a measurement",
     ),
     "an odometer without a pointer": (
-        call(
-            "core", "measurement_input_domain", this=call(MODULE, "make_concurrent_odometer", **ON)
-        ),
+        call("core", "measurement_input_domain", this=ours("make_concurrent_odometer", **ON)),
         "must be a measurement",
     ),
-    "promise": (call(MODULE, "make_above_threshold", **SVT, monotone=True), "; leave it out"),
-    "score": (call(MODULE, "make_private_selection", score=COUNT), "score, which is a"),
+    "promise": (ours("make_above_threshold", **SVT, monotone=True), "; leave it out"),
+    "score": (ours("make_private_selection", score=COUNT), "score, which is a"),
     "a noisy curve": (
-        call(
-            MODULE,
+        ours(
             "make_concurrent_composition",
             **{**ON, "output_measure": call("measures", "renyi_divergence")},
             d_in=1,
@@ -629,22 +604,18 @@ HOSTILE = {
         ),
         "d_mids must have no mechanism",
     ),
-    "dtype": (call(MODULE, "array", values=[1], dtype="object"), "dtype"),
+    "dtype": (ours("array", values=[1], dtype="object"), "dtype"),
     "NaN as text in an array": (
-        call(MODULE, "array", values=["nan", "1"], dtype="float64"),
+        ours("array", values=["nan", "1"], dtype="float64"),
         "values must be numbers",
     ),
     "a number that becomes infinite": (
-        call(MODULE, "array", values=[1e300], dtype="float32"),
+        ours("array", values=[1e300], dtype="float32"),
         "that float32 has",
     ),
-    "a number that is cut": (call(MODULE, "array", values=[1.5], dtype="int32"), "that int32 has"),
+    "a number that is cut": (ours("array", values=[1.5], dtype="int32"), "that int32 has"),
     "many tuples as keys": (
-        call(
-            MODULE,
-            "mapping",
-            items=[{"__tuple__": [{"__tuple__": [one]}, 0]} for one in range(1001)],
-        ),
+        ours("mapping", items=pairs(*((*pairs((one,)), 0) for one in range(1001)))),
         "items must be at most 1000",
     ),
     "noise of 2^31 bits": (
@@ -672,40 +643,21 @@ HOSTILE = {
     "a comparison by its method": (where("__init__", A, A), "make_where refuses"),
     "a negated number": (where("not", 3), "an expression was expected"),
     "a type of a column": (
-        call(
-            MODULE, "columns", kinds=call(MODULE, "mapping", items=[{"__tuple__": ["a", "eval"]}])
-        ),
+        ours("columns", kinds=ours("mapping", items=pairs(("a", "eval")))),
         "kinds must be",
     ),
     "a table with a column of functions": (
-        call(
-            MODULE,
-            "table_domain",
-            columns=[{"__tuple__": ["a", "object"]}],
-            unit="a",
-            rows=1,
-            groups=[],
-        ),
+        ours("table_domain", columns=pairs(("a", "object")), unit="a", rows=1, groups=[]),
         "types",
     ),
-    "a long range": (call(MODULE, "integers", start=0, stop=10**6, step=1), "list them"),
-    "a range without steps": (
-        call(MODULE, "integers", start=0, stop=9, step=0),
-        "integers refuses",
-    ),
+    "a long range": (ours("integers", start=0, stop=10**6, step=1), "list them"),
+    "a range without steps": (ours("integers", start=0, stop=9, step=0), "integers refuses"),
     "keys that are chosen": (
-        call(
-            MODULE,
-            "make_block_filter",
-            keys=[{"__tuple__": [one, 0]} for one in range(1001)],
-        ),
+        ours("make_block_filter", keys=pairs(*((one, 0) for one in range(1001)))),
         "keys must be at most 1000",
     ),
-    "a part by a measurement": (
-        call(MODULE, "by_part", measurements=[{"__tuple__": [COUNT, COUNT]}]),
-        "unhashable",
-    ),
-    "negative scale": (call(MODULE, "make_above_threshold", **{**SVT, "scale": -1.0}), "scale"),
+    "a part by a measurement": (ours("by_part", measurements=pairs((COUNT, COUNT))), "unhashable"),
+    "negative scale": (ours("make_above_threshold", **{**SVT, "scale": -1.0}), "scale"),
     "integer of 64 bits": (call("domains", "vector_domain", size=2**63), "64 bits"),
     "text too long": (call("domains", "atom_domain", T="a" * 10_001), "longer than"),
     "NUL": (call("domains", "atom_domain", T="i32\0"), "NUL"),
@@ -735,7 +687,12 @@ def test_hostile_messages_are_refused(name):
         ('{"__tuple__": [], "__tuple__": []}', "twice"),
         ("[" + "0," * 200_000 + "0]", "values"),
         (" " * (2**20 + 1), "letters"),
-        (json.dumps(HOSTILE["dotted"][0]).replace("measurements", "\\u006deasurements"), "not a"),
+        (
+            json.dumps(call("measurements", "make_laplace.__globals__")).replace(
+                "measurements", "\\u006deasurements"
+            ),
+            "not a",
+        ),
     ],
 )
 def test_hostile_texts_are_refused(message, expected):

@@ -13,9 +13,9 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+from ..build import PURE, ZCDP
+
 WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-dp.enable_features("contrib", "honest-but-curious")
 INTEGERS = dp.vector_domain(dp.atom_domain(T=int))
 
 

@@ -9,11 +9,9 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError, SpaceMismatchError
 from opendp_concurrent.serving import values as calls
 
-dp.enable_features("contrib", "honest-but-curious")
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+from ..build import APPROXIMATE, PURE, SPACE, ZCDP
+
 OTHER = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
-APPROXIMATE = dp.approximate(PURE)
 
 
 @pytest.fixture(autouse=True)

@@ -18,11 +18,11 @@ from opendp_concurrent.ledger import datasets, open_ledger
 from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.encoding import canonical, first_hash
 
+from ...build import SPACE
 from ..conftest import next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 F = oc.TradeoffFunction
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 
 
 def launched(root, count, query):

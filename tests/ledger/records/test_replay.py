@@ -1,7 +1,5 @@
 """Charges are replayed in order; each must follow from the charge before it."""
 
-from datetime import datetime, timezone
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,7 @@ from opendp_concurrent.accounting.store import LimitCharge, Terms
 from opendp_concurrent.errors import InvalidValueError, LedgerDamagedError
 from opendp_concurrent.ledger.audit import Known, replay
 from opendp_concurrent.ledger.charges import LimitedCharge, Limits, Opened, write_terms
-from opendp_concurrent.ledger.encoding import Entry, empty_total, encode, first_hash
+from opendp_concurrent.ledger.encoding import empty_total, encode, first_hash
 from opendp_concurrent.measures.divergences import MAX_DIVERGENCE
 
 from ..conftest import next_hash
@@ -26,27 +24,6 @@ def charges(*times, losses=(0.25, 0.5, 1.0)):
         head = next_hash(head, charge)
         found.append((*charge, head))
     return found
-
-
-def test_the_sum_and_the_newest_hash_are_returned():
-    rows, told = charges(0, 1, 2_000_000), []
-    known = replay(START, rows, told.append)
-    assert known == (3, rows[2][-1], known.accumulator, START.limits)
-    assert known.accumulator.loss == 1.75
-    assert [type(entry) for entry in told] == [Entry] * 3
-    assert [entry.loss for entry in told] == [0.25, 0.75, 1.75]
-    assert told[2].time == datetime(1970, 1, 1, 0, 0, 2, tzinfo=timezone.utc)
-
-
-@given(losses=st.lists(st.sampled_from([0.0, 0.1, 0.25, 1e-300, 3.0]), max_size=9))
-def test_equal_charges_are_added_up_as_each_is(losses):
-    rows = charges(*range(len(losses)), losses=losses)
-    known, one_by_one = replay(START, rows), START
-    for row in rows:
-        one_by_one = replay(one_by_one, [row])
-    assert known == one_by_one
-    assert known.accumulator.to_record() == one_by_one.accumulator.to_record()
-    assert known == replay(START, rows, lambda _: None)
 
 
 def written(records):
@@ -66,16 +43,20 @@ def limited(opened, loss=0.125):
     )
 
 
-@given(charges=st.lists(st.sampled_from([0.25, limited(False), limited(False, 0.5)]), max_size=9))
-def test_equal_charges_below_limits_are_added_up_as_each_is(charges):
+SAMPLE = [0.25, 0.25, 0.1, 1e-300, limited(False), limited(False, 0.5)]
+
+
+@given(charges=st.lists(st.sampled_from(SAMPLE), max_size=9))
+def test_equal_charges_are_added_up_as_each_is(charges):
     rows = written([limited(True), *charges])
     known, one_by_one = replay(START, rows), START
     for row in rows:
         one_by_one = replay(one_by_one, [row])
     told = []
-    assert known.accumulator == one_by_one.accumulator == replay(START, rows, told.append)[2]
+    assert known[:3] == one_by_one[:3] == replay(START, rows, told.append)[:3]
+    assert [entry.loss for entry in told][-1] == known.accumulator.loss
     assert known.limits.all() == one_by_one.limits.all()
-    below = [one for one in charges if one != 0.25]
+    below = [one for one in charges if isinstance(one, LimitedCharge)]
     assert known.limits.launches(("ann",)) == 1 + len(below)
     assert [entry.limit for entry in told] == [
         ("ann",) if isinstance(one, LimitedCharge) else () for one in (limited(True), *charges)
@@ -113,29 +94,6 @@ def test_equal_charges_that_cannot_be_added_up_are_named(losses):
     full = START._replace(accumulator=AtMostTwo())
     with pytest.raises(LedgerDamagedError, match="charge 3 is unreadable: there are two at most"):
         replay(full, charges(*range(len(losses)), losses=losses))
-
-
-@pytest.mark.parametrize("losses", [(0.25, 0.5, 1.0), (0.5, 0.5, 0.5)])
-@pytest.mark.parametrize("column", [None, *range(7)])
-def test_a_change_of_any_column_is_found(column, losses):
-    rows = [list(row) for row in charges(0, 1, 2, losses=losses)]
-    if column is None:
-        del rows[1]
-    elif column == 5 and losses[1] == losses[2]:
-        rows[1][column] = encode("d_mid", 0.25)
-    else:
-        rows[1][column] = rows[2][column] if column in (1, 2, 5, 6) else "another"
-    with pytest.raises(LedgerDamagedError, match="charge 2 (is missing|does not follow)"):
-        replay(START, rows)
-
-
-@pytest.mark.parametrize("losses", [(0.25, 0.5), (0.5, 0.5)])
-@pytest.mark.parametrize("time", [10**18, -(10**18), 1.5, True, None])
-def test_a_time_of_no_year_is_named(time, losses):
-    with pytest.raises(
-        LedgerDamagedError, match="charge 2 (is unreadable: its time|does not follow)"
-    ):
-        replay(START, charges(0, time, losses=losses))
 
 
 def test_a_replay_copies_the_limits_once(monkeypatch):

@@ -5,11 +5,8 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     InvalidTypeError,
-    LedgerDamagedError,
-    LedgerError,
     LedgerMismatchError,
 )
-from opendp_concurrent.ledger.encoding import UNREADABLE, reading, require_count, require_text
 
 from ...build import APPROXIMATE, DATA, RENYI, ZCDP, a_filter, an_odometer
 
@@ -87,27 +84,3 @@ def test_what_has_no_exact_form_settles_nothing(sqlite):
     with pytest.raises(InvalidTypeError, match="accumulator .* cannot be kept in a ledger"):
         bounded(accumulator=oc.accumulators.from_rule(Own()))(ledger)
     assert ledger.summary().terms is None
-
-
-def test_an_error_of_reading_names_the_row():
-    for error in UNREADABLE:
-        with (
-            pytest.raises(LedgerDamagedError, match="^charge 7 is unreadable: ") as raised,
-            reading("charge 7"),
-        ):
-            raise error("first\nsecond" + 400 * "x")
-        assert str(raised.value).isprintable()
-        assert len(str(raised.value)) < 500
-    for error in (KeyboardInterrupt, LedgerError):
-        with pytest.raises(error, match="^as it was$"), reading("charge 7"):
-            raise error("as it was")
-
-
-@pytest.mark.parametrize("value", [None, True, -1, 1.0, b"1", "a\0b", "\udc80", ["label"]])
-def test_what_is_neither_text_nor_a_count_is_named(value):
-    require_text("charge 7", label="", mechanism="é 漢")
-    require_count("the budget", first=0, last=2**63)
-    with pytest.raises(LedgerDamagedError, match="charge 7 is unreadable: its label is not text"):
-        require_text("charge 7", mechanism="count", label=value)
-    with pytest.raises(LedgerDamagedError, match="its sequence is not a non-negative integer"):
-        require_count("the budget", sequence=value)

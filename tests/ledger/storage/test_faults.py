@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,6 @@ def public():
 
 
 # --- files ---------------------------------------------------------------------------------
-
-
-def commits(text):
-    """Whether a text commits; a server gets the changes and the commit in one message."""
-    return text == "COMMIT" or "; COMMIT; " in text
 
 
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs users")
@@ -115,27 +111,25 @@ def test_a_full_disk_refuses_and_when_there_is_space_again_it_goes_on(public, to
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_an_older_copy_that_is_put_in_the_place_of_the_file_is_refused(sqlite, tools):
-    ledger = sqlite.create()
+@pytest.mark.parametrize(
+    "change",
+    [
+        os.remove,
+        lambda path: os.rename(path, f"{path}.old"),
+        lambda path: os.replace(f"{path}.older", path),
+    ],
+)
+def test_a_file_that_is_gone_or_an_older_copy_is_refused(sqlite, tools, change):
+    ledger, (query, ran) = sqlite.create(), tools.counted(0.125)
     root = tools.limit(ledger)
-    root(tools.count(0.125))
-    older = Path(sqlite.address).with_name("older.db")
-    shutil.copy(sqlite.address, older)
-    root(tools.count(0.125))
-    os.replace(older, sqlite.address)
-    for ask in (root.privacy_loss, lambda: root(tools.count(0.125)), ledger.summary):
+    root(query)
+    shutil.copy(sqlite.address, f"{sqlite.address}.older")
+    root(query)
+    change(sqlite.address)
+    for ask in (root.privacy_loss, lambda: root(query), ledger.summary):
         with pytest.raises(LedgerDamagedError, match="is not the file that was opened"):
             ask()
-
-
-@pytest.mark.parametrize("change", [os.remove, lambda path: os.rename(path, f"{path}.old")])
-def test_a_file_that_is_gone_is_refused(sqlite, tools, change):
-    query, ran = tools.counted()
-    root = tools.limit(sqlite.create())
-    change(sqlite.address)
-    with pytest.raises(LedgerDamagedError, match="is not the file that was opened"):
-        root(query)
-    assert not ran
+    assert len(ran) == 2
 
 
 def test_a_ledger_that_was_closed_launches_nothing(store, tools):
@@ -150,11 +144,11 @@ def test_a_ledger_that_was_closed_launches_nothing(store, tools):
     assert len(ran) == store.open().summary().launches == 1
 
 
-# --- others who hold it --------------------------------------------------------------------
+# --- faults that pass ----------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def locked(store):
+def locked(store, ledger):
     """Somebody else in the middle of writing."""
     if store.embedded:
         with contextlib.closing(sqlite3.connect(store.address, isolation_level=None)) as other:
@@ -169,75 +163,69 @@ def locked(store):
         yield
 
 
-def test_a_ledger_that_others_keep_locked_is_waited_for_and_then_refused(store, tools):
-    query, ran = tools.counted()
-    root = tools.limit(store.create(wait=0.2))
-    with locked(store):
-        start = time.monotonic()
-        with pytest.raises(LedgerError, match=r"locked for 0.2 s: end that process") as raised:
-            root(query)
-        assert 0.15 <= time.monotonic() - start <= 10.0
-        assert AGAIN in str(raised.value)
-        assert root.privacy_loss() == 0.0  # reading goes on
-    assert not ran
-    root(query)
-    assert len(ran) == store.open().summary().launches == 1
+@contextlib.contextmanager
+def refused(store, ledger, table="charges"):
+    """The server refuses a row: the transaction has failed, and was not committed."""
+    change = f"ALTER TABLE opendp_concurrent_{table} {{}} CONSTRAINT few"
+    store.execute(f"{change.format('ADD')} CHECK (sequence < 2)")
+    yield
+    store.execute(change.format("DROP"))
 
 
-# --- connections ---------------------------------------------------------------------------
+@contextlib.contextmanager
+def ended(store, ledger):
+    """The session is ended before the disk has the commit."""
+    with pytest.MonkeyPatch.context() as patch:
+        end = "SELECT pg_terminate_backend(pg_backend_pid())"
+        patch.setattr(ledger._store, "_flush", end)
+        yield
 
 
-@pytest.mark.parametrize("table", ["charges", "budgets"])
-def test_a_change_that_the_server_refuses_charges_nothing(postgresql, tools, table):
-    """It is told so: the transaction has failed, and was not committed."""
-    query, ran = tools.counted()
-    root = tools.limit(postgresql.create())
-    root(query)
-    rule = f"ALTER TABLE opendp_concurrent_{table} ADD CONSTRAINT few CHECK (sequence < 2)"
-    postgresql.execute(rule)
-    with pytest.raises(LedgerError, match="nothing was charged, and no mechanism ran"):
-        root(query)
-    assert (len(ran), postgresql.charges()) == (1, 1)
-    postgresql.execute(f"ALTER TABLE opendp_concurrent_{table} DROP CONSTRAINT few")
-    root(query)
-    assert (len(ran), postgresql.charges()) == (2, 2)
+@contextlib.contextmanager
+def crashed(store, ledger):
+    """The server crashes, and is started again."""
+    store.server.stop("immediate")
+    try:
+        yield
+    finally:
+        store.server.start()
 
 
-def test_an_interrupt_in_a_commit_runs_nothing(store, tools, intercept):
-    query, ran = tools.counted()
-    root = tools.limit(store.create())
-    interrupts = [True]
-
-    def interrupt(driver, execute, text):
-        answer = execute()
-        if commits(text) and interrupts:
-            interrupts.pop()
-            raise KeyboardInterrupt
-        return answer
-
-    intercept(interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        root(query)
-    assert (len(ran), store.charges()) == (0, 1)
-    root(query)
-    assert (len(ran), store.charges()) == (1, 2)
+LOCKED = locked, r"locked for 0.2 s: end that process", 0
+FAULTS = {  # a store, what befalls it, what is said, and how many charges are in flight
+    "a locked file": ("sqlite", *LOCKED),
+    "a locked row": ("postgresql", *LOCKED),
+    "a refused charge": ("postgresql", refused, "few", 0),
+    "a refused head": ("postgresql", partial(refused, table="budgets"), "few", 0),
+    "an ended session": ("postgresql", ended, "terminating connection", 1),
+    "a crashed server": ("postgresql", crashed, "check the server", 0),
+}
 
 
-def test_a_session_that_is_ended_before_the_disk_has_it_runs_nothing(postgresql, tools):
-    query, ran = tools.counted()
-    ledger = postgresql.create()
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_launch_that_fails_runs_nothing_and_the_next_one_goes_on(name, request, tools):
+    kind, fault, said, in_flight = FAULTS[name]
+    store, (query, ran) = request.getfixturevalue(kind), tools.counted()
+    ledger = store.create(wait=0.2)
     root = tools.limit(ledger)
     root(query)
-    flush, ledger._store._flush = (
-        ledger._store._flush,
-        "SELECT pg_terminate_backend(pg_backend_pid())",
-    )
-    with pytest.raises(LedgerError, match=IN_FLIGHT):
-        root(query)
-    assert (len(ran), postgresql.charges()) == (1, 2)
-    ledger._store._flush = flush
+    with fault(store, ledger):
+        start = time.monotonic()
+        with pytest.raises(LedgerError, match=said) as raised:
+            root(query)
+        assert (0.15 if fault is locked else 0.0) <= time.monotonic() - start <= 10.0
+        assert (IN_FLIGHT if in_flight else AGAIN) in str(raised.value)
+        if fault is locked:
+            assert root.privacy_loss() == 0.25  # reading goes on
+        if fault is crashed:
+            for ask in (root.privacy_loss, ledger.summary):
+                with pytest.raises(LedgerError, match=said):
+                    ask()
+    assert (len(ran), store.charges()) == (1, 1 + in_flight)
     root(query)
-    assert (len(ran), postgresql.charges()) == (2, 3)
+    charges = 2 + in_flight
+    assert len(ran) == 2
+    assert store.charges() == ledger.summary().launches == root.privacy_loss() * 4 == charges
 
 
 def test_sessions_that_end_while_nobody_uses_them_are_opened_again(postgresql, tools):
@@ -252,25 +240,6 @@ def test_sessions_that_end_while_nobody_uses_them_are_opened_again(postgresql, t
     assert root.privacy_loss() == 0.25
     root(query)
     assert (len(ran), postgresql.charges()) == (2, 2)
-
-
-def test_a_server_that_crashes_forgets_no_charge(postgresql, tools):
-    query, ran = tools.counted(2.0**-10)
-    ledger = postgresql.create()
-    root = tools.limit(ledger)
-    for _ in range(20):
-        root(query)
-    postgresql.server.stop("immediate")
-    try:
-        for ask in (lambda: root(query), root.privacy_loss, ledger.summary):
-            with pytest.raises(LedgerError, match="check the server") as raised:
-                ask()
-            assert AGAIN in str(raised.value)
-    finally:
-        postgresql.server.start()
-    assert ledger.summary().launches == len(ran) == 20
-    root(query)
-    assert root.privacy_loss() == 21 * 2.0**-10
 
 
 def test_a_server_without_durability_is_refused(postgresql, tools):
