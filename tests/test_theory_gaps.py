@@ -22,7 +22,7 @@ from opendp_concurrent.measures.conversion import gaussian_to_zcdp, pure_to_reny
 from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE, MAX_DIVERGENCE
 from opendp_concurrent.measures.shapes import SquareSum
 from opendp_concurrent.measures.tradeoffs import gaussian_to_delta, pure_to_gaussian
-from opendp_concurrent.numerics.normal import zcdp_to_epsilon
+from opendp_concurrent.numerics.bracket import zcdp_to_epsilon
 from opendp_concurrent.verify.simulation import joint
 
 CRUMB = 1e-9  # of sums of doubles

@@ -135,17 +135,12 @@ def function_event(dp_event: ModuleType, function: TradeoffFunction) -> Any:
     return _event(dp_event, function, function)
 
 
-def session_event(dp_event: ModuleType, session: Session) -> Any:
-    """The event of a session; ``UnsupportedDpEvent`` if dp-accounting has none.
+def _event(dp_event: ModuleType, removed: TradeoffFunction, added: TradeoffFunction) -> Any:
+    """The event of a function in each direction; ``UnsupportedDpEvent`` if there is none.
 
     A factor that is not symmetric has an event only if it is sampled noise, and the unit is removed
     in the direction of that name.
     """
-    return _event(dp_event, session.removed, session.added)
-
-
-def _event(dp_event: ModuleType, removed: TradeoffFunction, added: TradeoffFunction) -> Any:
-    """The event of a function in each direction."""
     if TradeoffFunction.worst() in (removed, added):
         return dp_event.NonPrivateDpEvent()
     product, found = removed.product, []
@@ -174,14 +169,10 @@ def factor_event(dp_event: ModuleType, factor: Factor) -> Any:
     laplace_noise = factor if isinstance(factor, Laplace) else _as_laplace(factor)
     if laplace_noise is not None:
         return _laplace(dp_event, laplace_noise)
-    known = response_of(factor)
-    return None if known is None else approximate_event(dp_event, *known)
-
-
-def approximate_event(dp_event: ModuleType, epsilon: float, delta: float) -> Any:
-    """The event of (ε, δ)-DP, which dp-accounting has after version 0.6; else None."""
-    made = getattr(dp_event, "EpsilonDeltaDpEvent", None)
-    return None if made is None else made(epsilon=epsilon, delta=delta)
+    known, made = response_of(factor), getattr(dp_event, "EpsilonDeltaDpEvent", None)
+    if known is None or made is None:  # dp-accounting has it after version 0.6
+        return None
+    return made(epsilon=known[0], delta=known[1])
 
 
 def _as_laplace(factor: Any) -> Laplace | None:
@@ -270,7 +261,7 @@ def to_dp_event(loss: Session | TradeoffFunction) -> Any:
     from .reading import dp_event
 
     session = check_session(loss=loss)
-    found = session_event(dp_event, session)
+    found = _event(dp_event, session.removed, session.added)
     if found == dp_event.UnsupportedDpEvent():
         raise UnsupportedEventError(
             f"loss: dp-accounting has no event for {checks.shown(session.removed)}; it has events "

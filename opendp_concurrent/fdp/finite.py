@@ -19,29 +19,22 @@ import numpy as np
 
 from ..errors import InvalidValueError
 from ..numerics import double_up
-from .atoms import Atoms
-from .bounds import (
-    ELEMENTARY,
-    TINY,
-    UNIT,
-    Array,
-    Bounds,
-    Lasting,
-    Numbers,
-    Transform,
-    waves,
-    waves_error,
-)
-from .gaussian import LEAST_SCALE, Theta
+from . import bounds
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds
+from .exact import LEAST_SCALE, Atoms, Theta
 
 _DIRECT = 2**27  # outcomes times nodes up to which sums are taken: about a second
 _NO_BOUND = 1e3  # an error with which inversion.py gives up
 UPPER_ONLY = 2.0  # slack of a pair that is an upper bound only
 _BLOCK = 2**20  # elements that are worked on together
+_COMPARED = (
+    *("infinite", "never", "mass_error", "loss_error", "slack", "limit", "gaussian"),
+    *("stands_for", "unit"),
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Finite(Lasting):
+class Finite(bounds.Lasting):
     """Finitely many losses, increasing, with their P-masses.
 
     The errors are those of the mass above a loss ε: what the pair stands for has at most
@@ -110,15 +103,7 @@ class Finite(Lasting):
         return (
             self.losses.tobytes(),
             self.masses.tobytes(),
-            self.infinite,
-            self.never,
-            self.mass_error,
-            self.loss_error,
-            self.slack,
-            self.limit,
-            self.gaussian,
-            self.stands_for,
-            self.unit,
+            *(getattr(self, name) for name in _COMPARED),
             None if self.back is None else (self.back.losses.tobytes(), self.back.masses.tobytes()),
             self.__dict__.get("_origin"),  # the pair that swapping returns
         )
@@ -193,7 +178,7 @@ class Finite(Lasting):
             value: Array = largest + np.log(np.exp(exponents - largest[:, None]) @ self.masses)
         return value
 
-    def mgf_error(self, tau: Numbers) -> Any:
+    def mgf_error(self, tau: bounds.Numbers) -> Any:
         """Errors of the masses, of the losses, and of the sum."""
         if self.form is not None:
             return self.form.mgf_error(tau)
@@ -215,19 +200,19 @@ class Finite(Lasting):
         error += 2 * ELEMENTARY * (np.abs(grown) + abs(never))
         return Bounds(grown + never, grown + never + error)
 
-    def transform(self, tau: float, step: float, nodes: int) -> Transform:
+    def transform(self, tau: float, step: float, nodes: int) -> bounds.Transform:
         """By formulas, or term by term; inversion gives up if there are too many terms."""
         if self.form is not None:
             return self.form.transform(tau, step, nodes)
         exponents = tau * self.losses
         weights = self.masses * np.exp(exponents - np.max(exponents))
         weights = weights / float(np.sum(weights))
-        error = 6 * ELEMENTARY + waves_error(len(weights)) + self.mass_error
+        error = 6 * ELEMENTARY + bounds.waves_error(len(weights)) + self.mass_error
         moved = tau * self.largest_absolute + step * nodes * float(weights @ np.abs(self.losses))
         error += (tau + step * nodes) * self.loss_error + 4 * UNIT * moved
         if len(weights) * nodes > _DIRECT:
-            return Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
-        return Transform(waves(self.losses, weights, step, nodes), error)
+            return bounds.Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
+        return bounds.Transform(bounds.waves(self.losses, weights, step, nodes), error)
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε, summed over the outcomes."""

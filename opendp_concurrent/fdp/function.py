@@ -14,12 +14,10 @@ import numpy as np
 from .. import _checks as checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..numerics import double_up, sqrt_down, to_units
-from . import shapes
+from . import order, shapes
 from .bounds import Array, Bounds
-from .curve import beta_bounds
 from .finite import Finite, discrete_gaussian, from_vertices, response
 from .noise import Factor, Laplace, Subsampled, laplace
-from .order import gaussian_bound, is_at_most, is_symmetric, largest_power, least_power, residual
 from .product import Product
 
 _MOST_STEPS = checks.at_most(2**53, "steps are exact in doubles")
@@ -424,7 +422,7 @@ class TradeoffFunction:
 
         :param alpha: in [0, 1]
         """
-        return beta_bounds(self.product, checks.probability(alpha=alpha))
+        return order.beta_bounds(self.product, checks.probability(alpha=alpha))
 
     # --- new functions ---------------------------------------------------------------------
 
@@ -462,9 +460,11 @@ class TradeoffFunction:
 
         :raises InvalidValueError: if the function has a :attr:`direction`
         """
-        if is_symmetric(self.product):
+        if order.is_symmetric(self.product):
             return self
-        return TradeoffFunction._single(shapes.symmetrised(check_both(function=self).product))
+        return TradeoffFunction._single(
+            shapes.joined("symmetrised", check_both(function=self).product, min)
+        )
 
     def both_directions(self) -> TradeoffFunction:
         """The convex hull of min(f, f⁻¹): for neighbours in either order [DRS22, Section 4].
@@ -480,9 +480,9 @@ class TradeoffFunction:
         >>> round(one.delta(0.1), 4), round(one.both_directions().delta(0.1), 4)
         (0.0, 0.0185)
         """
-        if is_symmetric(self.product):
+        if order.is_symmetric(self.product):
             return self
-        return TradeoffFunction._single(shapes.of_both(self.product))
+        return TradeoffFunction._single(shapes.joined("of both", self.product, max))
 
     def one_way(self, unit: str) -> TradeoffFunction:
         """The same function, as the bound of neighbours in one order; as it is if it is symmetric.
@@ -532,22 +532,16 @@ class TradeoffFunction:
     # --- order -----------------------------------------------------------------------------
 
     def __le__(self, other: TradeoffFunction) -> bool:
-        known = _product_of(other)
-        return NotImplemented if known is None else is_at_most(self.product, known)
-
-    def __ge__(self, other: TradeoffFunction) -> bool:
-        known = _product_of(other)
-        return NotImplemented if known is None else is_at_most(known, self.product)
+        if not isinstance(other, TradeoffFunction):
+            return NotImplemented
+        return order.is_at_most(self.product, other.product)
 
     def __lt__(self, other: TradeoffFunction) -> bool:
-        return NotImplemented if _product_of(other) is None else self != other and self <= other
-
-    def __gt__(self, other: TradeoffFunction) -> bool:
-        return NotImplemented if _product_of(other) is None else self != other and self >= other
+        at_most = self.__le__(other)
+        return at_most if at_most is NotImplemented else at_most and self != other
 
     def __eq__(self, other: object) -> bool:
-        known = _product_of(other)
-        return known is not None and self.product == known
+        return isinstance(other, TradeoffFunction) and self.product == other.product
 
     def __hash__(self) -> int:
         return hash(self.product)
@@ -574,14 +568,14 @@ class TradeoffFunction:
 
         :param unit: not the identity
         """
-        return least_power(_unit(unit), self.product)
+        return order.least_power(_unit(unit), self.product)
 
     def admits(self, unit: TradeoffFunction) -> int:
         """Largest k for which unit^k <= f is shown.
 
         :param unit: not the identity
         """
-        return largest_power(_unit(unit), self.product)
+        return order.largest_power(_unit(unit), self.product)
 
     def residual(self, child: TradeoffFunction) -> float | None:
         """Largest s found with child ⊗ G_s <= f, for a Gaussian f; None if there is none.
@@ -593,7 +587,7 @@ class TradeoffFunction:
                 f"only a Gaussian trade-off function has a residual, not {self}; "
                 "use TradeoffFunction.gaussian(mu)"
             )
-        return residual(self.mu_down, check_function(child=child).product)
+        return order.residual(self.mu_down, check_function(child=child).product)
 
     @cached_property
     def affinity_cost(self) -> float:
@@ -618,7 +612,7 @@ class TradeoffFunction:
     @property
     def gaussian_bound(self) -> float:
         """μ with f <= G_μ, rounded up; infinite if none is known."""
-        return gaussian_bound(self.product)
+        return order.gaussian_bound(self.product)
 
     @property
     def mu_down(self) -> float:
@@ -629,11 +623,6 @@ class TradeoffFunction:
     def mu(self) -> float | None:
         """μ, rounded up, if this is a Gaussian trade-off function; else None."""
         return None if self.product.factors else self.product.mu
-
-
-def _product_of(other: object) -> Product | None:
-    """The product of a trade-off function; None for a value of any other class."""
-    return other.product if isinstance(other, TradeoffFunction) else None
 
 
 def _unit(unit: TradeoffFunction) -> Product:

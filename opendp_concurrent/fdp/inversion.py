@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Transform
+from .exact import Gaussian
 from .finite import Finite
-from .gaussian import Gaussian
 from .noise import Factor, Invertible
 
 MOST_NODES = 2**19

@@ -17,21 +17,10 @@ import numpy as np
 import scipy
 
 from .._checks import tagged
-from .bounds import (
-    ELEMENTARY,
-    TINY,
-    UNIT,
-    Array,
-    Bounds,
-    ComplexArray,
-    Lasting,
-    Numbers,
-    Transform,
-    TwoSided,
-    probabilities,
-)
+from . import bounds
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, probabilities
+from .exact import SPECIAL, Gaussian
 from .finite import Finite, response
-from .gaussian import SPECIAL, Gaussian
 
 _FEW = 4096  # steps up to which outcomes are listed
 _FINE = 2.0**60  # a finer grid becomes this one and loses no less (proof: measures/tradeoffs.py)
@@ -39,7 +28,7 @@ _FINE = 2.0**60  # a finer grid becomes this one and loses no less (proof: measu
 
 @tagged("laplace", "epsilon", "steps")
 @dataclass(frozen=True)
-class Laplace(Lasting):
+class Laplace(bounds.Lasting):
     """Two-sided exponential noise against the same noise, shifted.
 
     :ivar epsilon: shift over scale; the largest loss
@@ -95,11 +84,11 @@ class Laplace(Lasting):
             return -np.expm1(-2 * whole) / (2 * u)
         return np.exp(-2 * cell) * np.expm1(-2 * (whole - cell)) / np.expm1(-2 * cell)
 
-    def mgf_error(self, tau: Numbers) -> Any:
+    def mgf_error(self, tau: bounds.Numbers) -> Any:
         """Errors of the exponentials, and of the sum of two large numbers."""
         return 4 * ELEMENTARY + 4 * UNIT * (1 + tau) * self.epsilon
 
-    def transform(self, tau: float, step: float, nodes: int) -> Transform:
+    def transform(self, tau: float, step: float, nodes: int) -> bounds.Transform:
         """As :meth:`log_mgf`, with u = τ + 1/2 + iω."""
         omega = step * np.arange(nodes)
         u = (tau + 0.5) + 1j * omega
@@ -119,7 +108,7 @@ class Laplace(Lasting):
         whole = values[0].real
         largest = float(omega[-1]) * self.epsilon
         error = (16 * ELEMENTARY + 16 * UNIT * (largest + self.epsilon * (tau + 1))) / whole
-        return Transform(values / whole, error)
+        return bounds.Transform(values / whole, error)
 
     def profile(self, epsilon: Array) -> Bounds:
         """For |ε| < ε₀: 1 - e^((ε-ε₀)/2) if continuous; piecewise linear in e^ε on a grid."""
@@ -151,8 +140,8 @@ class Laplace(Lasting):
         return self
 
 
-def _phase(angle: Any) -> ComplexArray:
-    phase: ComplexArray = np.exp(1j * angle)
+def _phase(angle: Any) -> bounds.ComplexArray:
+    phase: bounds.ComplexArray = np.exp(1j * angle)
     return phase
 
 
@@ -407,7 +396,7 @@ _TAIL = 1e-12  # P-mass that may be missing where only a scale is asked for
 
 @tagged("subsampled", "noise", "size", "rate", "unit")
 @dataclass(frozen=True)
-class Subsampled(TwoSided):
+class Subsampled(bounds.TwoSided):
     """Gaussian or Laplace noise with a subsampled unit.
 
     :ivar noise: "gaussian" or "laplace"

@@ -24,10 +24,9 @@ import numpy as np
 from ..errors import InvalidValueError
 from ..numerics import double_up, sqrt_up
 from . import inversion as paths
-from .atoms import Atoms
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, certify, probabilities
+from .exact import Atoms, Gaussian, gaussian_profile
 from .finite import Finite, from_vertices, repeated, worst
-from .gaussian import Gaussian, gaussian_profile
 from .inversion import CharacteristicFunction, Power, power, start
 from .noise import Factor, Invertible, Subsampled, rank
 from .sandwich import STEPS, Sandwich, pair_of, sandwich, steps_for
@@ -63,7 +62,6 @@ class Product:
         self.squares = squares
         self.factors = dict(factors)
         self._memo = _Memo()
-        self._answers: dict[tuple[str, float, float], Bounds] = {}
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -267,11 +265,16 @@ class Product:
             return self.single.profile(epsilon)
         if self.atoms is not None:
             return self.atoms.profile(epsilon, self.mu)
-        values = [self._asked("δ", self._at, one, tolerance) for one in epsilon.ravel().tolist()]
+        values = [self._at(one, tolerance) for one in epsilon.ravel().tolist()]
         lower, upper = np.array(values).T if values else (np.zeros(0), np.zeros(0))
         return Bounds(lower.reshape(epsilon.shape), upper.reshape(epsilon.shape))
 
-    def _at(self, epsilon: float, tolerance: float) -> Bounds:
+    @cached_property
+    def _at(self) -> Callable[[float, float], Bounds]:
+        """Bounds on δ at some ε, remembered."""
+        return lru_cache(_MOST_ANSWERS)(self._found_at)
+
+    def _found_at(self, epsilon: float, tolerance: float) -> Bounds:
         """Bounds on δ by a sandwich, or by inversion."""
         if epsilon >= self.largest_loss or self.infinite.lower == 1.0:
             return self.infinite
@@ -402,18 +405,6 @@ class Product:
         masses[-1] += rest
         return Finite(above.losses[kept], masses, above.infinite, 1.0, stands_for="sampled noise")
 
-    def _asked(
-        self, what: str, how: Callable[[float, float], Bounds], at: float, tolerance: float
-    ) -> Bounds:
-        """An answer, remembered."""
-        key = what, at, tolerance
-        found = self._answers.get(key)
-        if found is None:
-            found = how(at, tolerance)
-            kept = self._answers if len(self._answers) < _MOST_ANSWERS else {}
-            self._answers = {**kept, key: found}  # others may read it
-        return found
-
     def _bounds(self, characteristic: CharacteristicFunction, epsilon: float) -> Bounds:
         """δ by inversion of a characteristic function, with the infinite losses."""
         if epsilon >= self.largest_loss:
@@ -476,11 +467,17 @@ class Product:
             return Bounds(self._epsilon_below(delta), inf)
         top = max(0.0, self.largest_loss)  # δ(ε) <= delta from there on
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # see probabilities()
-            found = self._asked("ε", partial(self._epsilon, top=top), delta, tolerance)
+            found = self._epsilon(delta, tolerance)
         return Bounds(min(found.lower, top), min(found.upper, top))
 
-    def _epsilon(self, delta: float, tolerance: float, top: float) -> Bounds:
-        """The same, where the infinite losses are certain to be at most ``delta``."""
+    @cached_property
+    def _epsilon(self) -> Callable[[float, float], Bounds]:
+        """Bounds on ε at some δ, remembered."""
+        return lru_cache(_MOST_ANSWERS)(self._found_epsilon)
+
+    def _found_epsilon(self, delta: float, tolerance: float) -> Bounds:
+        """Bounds on ε, where the infinite losses are certain to be at most ``delta``."""
+        top = max(0.0, self.largest_loss)
         if self._distance <= delta:
             return Bounds(0.0, 0.0)
         finite = delta - float(self.infinite.upper)

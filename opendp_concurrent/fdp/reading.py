@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import zip_longest
 from math import inf, isinf, nextafter
 from typing import Any
 
@@ -136,7 +137,8 @@ class Losses:
         if self.ranges:
             parts.append(_of_ranges(self.ranges))
         while len(parts) > 1:  # in pairs, since a product copies its factors; halves the list
-            parts = [one.compose(*rest) for one, *rest in _pairs(parts)]
+            pairs = zip_longest(parts[::2], parts[1::2], fillvalue=Session())
+            parts = [one.compose(other) for one, other in pairs]
         return parts[0]
 
 
@@ -154,10 +156,6 @@ def _of_ranges(ranges: Counter[float]) -> Session:
         last = pure.epsilon(0.0)
         whole = profile_to_tradeoff(lambda at: min(pure.delta(at), zcdp_to_delta(rho, at)), last)
     return Session(whole, whole)
-
-
-def _pairs(parts: list[Session]) -> list[list[Session]]:
-    return [parts[start : start + 2] for start in range(0, len(parts), 2)]
 
 
 def read(event: dp_event.DpEvent, neighbours: privacy_accountant.NeighboringRelation) -> Losses:

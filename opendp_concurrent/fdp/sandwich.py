@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics import double_up
-from .atoms import Atoms
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds
+from .exact import Atoms
 from .finite import Finite, response, without_tiny_masses
 from .noise import LEAST_EPSILON, Factor, Laplace, Measure, Subsampled, above, below, laplace_cells
 

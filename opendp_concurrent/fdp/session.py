@@ -107,12 +107,7 @@ class Session:
         :param epsilon: any real number, or an array of them
         :param width: at least 0
         """
-        one, other = self.removed.delta_bounds(epsilon, width), Bounds(0.0, 0.0)
-        if self.added != self.removed:
-            other = self.added.delta_bounds(epsilon, max(width, _ROUGH))
-            if np.any(other.upper > one.lower):
-                other = self.added.delta_bounds(epsilon, width)
-        both = Bounds(np.maximum(one.lower, other.lower), np.maximum(one.upper, other.upper))
+        both = self._worse(lambda function, width: function.delta_bounds(epsilon, width), width)
         return both if np.ndim(both.upper) else Bounds(float(both.lower), float(both.upper))
 
     def epsilon(self, delta: float) -> float:
@@ -128,12 +123,17 @@ class Session:
         :param delta: in [0, 1]
         :param width: at least 0
         """
-        one, other = self.removed.epsilon_bounds(delta, width), Bounds(0.0, 0.0)
+        both = self._worse(lambda function, width: function.epsilon_bounds(delta, width), width)
+        return Bounds(float(both.lower), float(both.upper))
+
+    def _worse(self, ask: Callable[[TradeoffFunction, float], Bounds], width: float) -> Bounds:
+        """The worse of both directions; the unit added is asked roughly where that is enough."""
+        one, other = ask(self.removed, width), Bounds(0.0, 0.0)
         if self.added != self.removed:
-            other = self.added.epsilon_bounds(delta, max(width, _ROUGH))
-            if other.upper > one.lower:
-                other = self.added.epsilon_bounds(delta, width)
-        return Bounds(max(one.lower, other.lower), max(one.upper, other.upper))
+            other = ask(self.added, max(width, _ROUGH))
+            if np.any(other.upper > one.lower):
+                other = ask(self.added, width)
+        return Bounds(np.maximum(one.lower, other.lower), np.maximum(one.upper, other.upper))
 
 
 def check_session(**argument: Any) -> Session:

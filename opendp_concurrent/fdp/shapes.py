@@ -16,8 +16,8 @@ from .. import _checks as checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..numerics import double_up
 from .bounds import ELEMENTARY, TINY, UNIT, Array
+from .exact import Gaussian
 from .finite import Finite, from_vertices, without_tiny_masses, worst
-from .gaussian import Gaussian
 from .noise import Factor, Laplace, Subsampled
 from .product import Product, chords, points
 
@@ -431,18 +431,11 @@ def _mixed(weighted: Sequence[tuple[Fraction, Finite]]) -> Finite:
     )
 
 
-def symmetrised(product: Product) -> Finite:
-    """The pair of the largest convex function below both profiles: that of max(f, f⁻¹)."""
-    return _joined("symmetrised", product, min)
+def joined(kind: str, product: Product, which: Callable[[float, float], float]) -> Finite:
+    """The symmetric pair of chords between points of the smaller or the larger of both profiles.
 
-
-def of_both(product: Product) -> Finite:
-    """The pair of chords above both profiles: that of the convex hull of min(f, f⁻¹)."""
-    return _joined("of both", product, max)
-
-
-def _joined(kind: str, product: Product, which: Callable[[float, float], float]) -> Finite:
-    """The symmetric pair through the smaller or the larger of two profiles, at some points."""
+    :param which: ``min`` for max(f, f⁻¹), or ``max`` for the convex hull of min(f, f⁻¹)
+    """
     grid = _grid(product)
     forward, backward = (points(one, grid, _WIDTH) for one in (product, product.swapped()))
     both = [(epsilon, which(a, b)) for (epsilon, a), (_, b) in zip(forward, backward, strict=True)]

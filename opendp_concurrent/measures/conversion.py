@@ -75,6 +75,18 @@ class Conversion:
             )
 
 
+def at_delta(epsilon: Callable[[Any, float, Ends], float]) -> Conversion:
+    """Return the conversion to (ε, δ), from ε as a function of a distance, the δ and the ends."""
+    return Conversion(
+        lambda d, ends: (epsilon(d, ends.at_delta, ends), ends.at_delta), needs_delta=True
+    )
+
+
+def at_epsilon(delta: Callable[[Any, float, Ends], float]) -> Conversion:
+    """Return the conversion to a profile, from δ as a function of a distance, ε and the ends."""
+    return Conversion(lambda d, ends: Profile(lambda epsilon: delta(d, epsilon, ends)))
+
+
 class Profile:
     """δ as a function of ε, to become OpenDP's ``PrivacyProfile``."""
 

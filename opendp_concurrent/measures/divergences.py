@@ -6,20 +6,21 @@ Concurrency of approximate DP assumes finite communication.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, sqrt
+from math import sqrt
 from types import MappingProxyType, ModuleType
 from typing import Any
 
 from .. import _checks as checks
+from .. import fdp
 from ..errors import Argument, InvalidValueError, Loss
 from ..numerics import largest_rho, lower, upper, zcdp_to_delta, zcdp_to_epsilon
 from . import opendp as native
 from .conversion import (
     Conversion,
-    Ends,
     KnownCurve,
-    Profile,
     approximate_to_delta,
+    at_delta,
+    at_epsilon,
     larger_delta,
     pure_to_renyi,
     pure_to_zcdp,
@@ -49,9 +50,7 @@ class MaxDivergence(NumberMeasure):
             native.FIXED: Conversion(lambda d, ends: pure_to_renyi(d, ends.target.alpha)),
             native.RENYI: Conversion(lambda d, ends: KnownCurve(pure_to_renyi, d)),
             native.APPROXIMATE: Conversion(lambda d, ends: larger_delta((d, 0.0), ends)),
-            native.PROFILE: Conversion(
-                lambda d, ends: Profile(lambda e: approximate_to_delta(d, 0.0, e))
-            ),
+            native.PROFILE: at_epsilon(lambda d, e, ends: approximate_to_delta(d, 0.0, e)),
         }
     )
 
@@ -95,10 +94,8 @@ class ZeroConcentratedDivergence(NumberMeasure):
         {
             native.FIXED: Conversion(lambda d, ends: zcdp_to_renyi(d, ends.target.alpha)),
             native.RENYI: Conversion(lambda d, ends: KnownCurve(zcdp_to_renyi, d)),
-            native.APPROXIMATE: Conversion(
-                lambda d, ends: (zcdp_to_epsilon(d, ends.at_delta), ends.at_delta), needs_delta=True
-            ),
-            native.PROFILE: Conversion(lambda d, ends: Profile(lambda e: zcdp_to_delta(d, e))),
+            native.APPROXIMATE: at_delta(lambda d, delta, ends: zcdp_to_epsilon(d, delta)),
+            native.PROFILE: at_epsilon(lambda d, e, ends: zcdp_to_delta(d, e)),
         }
     )
 
@@ -129,23 +126,11 @@ ZERO_CONCENTRATED_DIVERGENCE = singleton(ZeroConcentratedDivergence)
 # The proof and the counterexample are in docs/proofs/approximate-zcdp.rst.
 
 
-def to_delta(loss: tuple[float, float], epsilon: float) -> float:
-    """Return δ + (1 - δ) δ_ρ(ε), rounded up: the mixture's share times its profile."""
-    rho, delta = loss
-    return mixed(delta, zcdp_to_delta(rho, epsilon))
-
-
 def mixed(delta: float, profile: float) -> float:
-    """Return δ + (1 - δ) times the profile, rounded up."""
+    """Return δ + (1 - δ) times the profile, rounded up: the mixture's share times its profile."""
     if delta == 0.0 or delta >= 1.0:
         return profile if delta == 0.0 else 1.0
     return min(1.0, upper(lambda real: 1 - (1 - real(delta)) * (1 - real(profile))))
-
-
-def at_delta(loss: tuple[float, float], ends: Ends) -> tuple[float, float]:
-    """Return the loss at the target's δ, the inverse of :func:`to_delta`."""
-    rho, delta = loss
-    return zcdp_to_epsilon(rho, left_of(delta, ends.at_delta)), ends.at_delta
 
 
 def left_of(delta: float, target: float) -> float:
@@ -179,8 +164,10 @@ class ApproximateZeroConcentratedDivergence(PairMeasure):
     )
     conversions_to = MappingProxyType(
         {
-            native.APPROXIMATE: Conversion(at_delta, needs_delta=True),
-            native.PROFILE: Conversion(lambda d, ends: Profile(lambda e: to_delta(d, e))),
+            native.APPROXIMATE: at_delta(
+                lambda d, delta, ends: zcdp_to_epsilon(d[0], left_of(d[1], delta))
+            ),
+            native.PROFILE: at_epsilon(lambda d, e, ends: mixed(d[1], zcdp_to_delta(d[0], e))),
         }
     )
     conversions_from = MappingProxyType(
@@ -223,9 +210,7 @@ class ApproximateMaxDivergence(PairMeasure):
     conversions_to = MappingProxyType(
         {
             native.APPROXIMATE: Conversion(larger_delta),
-            native.PROFILE: Conversion(
-                lambda d, ends: Profile(lambda e: approximate_to_delta(*d, e))
-            ),
+            native.PROFILE: at_epsilon(lambda d, e, ends: approximate_to_delta(*d, e)),
         }
     )
 
@@ -245,13 +230,8 @@ class ApproximateMaxDivergence(PairMeasure):
 
     def event(self, dp_event: ModuleType, d_mid: tuple[float, float]) -> Any:
         """``EpsilonDeltaDpEvent`` where dp-accounting has it; pure DP as without δ."""
-        epsilon, delta = d_mid
-        if delta == 0.0 or delta >= 1.0:
-            return MAX_DIVERGENCE.event(dp_event, epsilon if delta == 0.0 else inf)
-        if epsilon == inf:
-            return dp_event.NonPrivateDpEvent()
-        made = getattr(dp_event, "EpsilonDeltaDpEvent", None)  # after version 0.6
-        return made(epsilon=epsilon, delta=delta) if made else dp_event.UnsupportedDpEvent()
+        worst = fdp.TradeoffFunction.approximate(d_mid[0], min(d_mid[1], 1.0))
+        return fdp.function_event(dp_event, worst)
 
     @property
     def is_planned(self) -> bool:

@@ -26,15 +26,9 @@ from ..errors import (
 )
 from ..fdp import TradeoffFunction, profile_to_tradeoff
 from ..numerics import double_up, lower
+from . import divergences
 from . import opendp as native
 from .conversion import Ends
-from .divergences import (
-    ApproximateMaxDivergence,
-    ApproximateZeroConcentratedDivergence,
-    MaxDivergence,
-    SmoothedMaxDivergence,
-    ZeroConcentratedDivergence,
-)
 from .measure import CompositionMeasure, Convertible
 from .opendp import is_extrinsic, is_measure
 from .renyi import ApproximateRenyiDivergence, FixedRenyiDivergence, RenyiDivergence
@@ -52,10 +46,10 @@ _KNOWN: dict[str, type[CompositionMeasure[Any]]] = {  # those with a descriptor 
         TruncatedConcentratedDivergence,
         FixedRenyiDivergence,
         ApproximateRenyiDivergence,
-        MaxDivergence,
-        ApproximateMaxDivergence,
-        ZeroConcentratedDivergence,
-        ApproximateZeroConcentratedDivergence,
+        divergences.MaxDivergence,
+        divergences.ApproximateMaxDivergence,
+        divergences.ZeroConcentratedDivergence,
+        divergences.ApproximateZeroConcentratedDivergence,
         RenyiDivergence,
     )
 }
@@ -134,13 +128,13 @@ def convertible_measure(measure: Argument) -> Convertible[Any]:
     """
     profile: Convertible[Any] | None = None
     if is_measure(measure):
-        profile = SmoothedMaxDivergence.find(measure)
+        profile = divergences.SmoothedMaxDivergence.find(measure)
     return composition_measure(measure) if profile is None else profile
 
 
 def convertible_kinds() -> dict[str, type[Convertible[Any]]]:
     """Return the classes of all measures by kind, privacy profiles too."""
-    return {**_KNOWN, SmoothedMaxDivergence.kind: SmoothedMaxDivergence}
+    return {**_KNOWN, divergences.SmoothedMaxDivergence.kind: divergences.SmoothedMaxDivergence}
 
 
 def by_tag(tag: str) -> CompositionMeasure[Any] | None:

@@ -25,6 +25,8 @@ from .conversion import (
     Conversion,
     Ends,
     Profile,
+    at_delta,
+    at_epsilon,
     known,
     pure_to_renyi,
     renyi_to_delta,
@@ -41,7 +43,7 @@ from .measure import (
     singleton,
     times,
 )
-from .shapes import NumberMeasure, PairMeasure, ScalarSum, join_curves
+from .shapes import NumberMeasure, PairMeasure, ScalarSum, join_numbers
 
 Curve = Callable[[float], float]
 
@@ -307,15 +309,6 @@ class RenyiCurve:
         return f"RenyiCurve({self._name})"
 
 
-def validate_curve(name: str, value: Argument) -> RenyiCurve:
-    """A function of the order; its values are validated when they are read."""
-    if not callable(value):
-        raise InvalidTypeError(
-            f"{name} must be a function of the order alpha, found {type(value).__name__}"
-        )
-    return RenyiCurve(name, value)
-
-
 class _Share:
     """A share of a curve, rounded down at each order."""
 
@@ -371,10 +364,13 @@ class RenyiDivergence(CompositionMeasure[Curve]):
 
     def validate(self, name: str, value: Argument) -> RenyiCurve:
         """A function of the order; its values are validated when they are read."""
-        return validate_curve(name, value)
+        if not callable(value):
+            raise InvalidTypeError(
+                f"{name} must be a function of the order alpha, found {type(value).__name__}"
+            )
+        return RenyiCurve(name, value)
 
-    def validate_budget(self, name: str, value: Argument) -> RenyiCurve:
-        return validate_curve(name, value)
+    validate_budget = validate
 
     def at_most(self, left: Any, right: Any) -> bool:
         """On a common grid, at each order; other functions are comparable to themselves only."""
@@ -394,7 +390,13 @@ class RenyiDivergence(CompositionMeasure[Curve]):
 
     def join(self, losses: list[list[Curve]], parts: Sequence[int]) -> Curve:
         """The largest sum at each order."""
-        return join_curves(losses, parts)
+
+        def curve(alpha: float) -> float:
+            if not checks.number(alpha=alpha) > 1.0:
+                raise InvalidValueError(f"alpha ({alpha}) must be above 1")
+            return join_numbers([[one(alpha) for one in row] for row in losses], parts)
+
+        return curve
 
     @classmethod
     def is_loss(cls, value: Argument) -> bool:
@@ -476,16 +478,10 @@ class FixedRenyiDivergence(Parametrised[float], NumberMeasure):
     conversions_to = MappingProxyType(
         {
             native.FIXED: Conversion(lambda d, ends: d, check=_lower),
-            native.APPROXIMATE: Conversion(
-                lambda d, ends: (
-                    renyi_to_epsilon(ends.source.alpha, d, ends.at_delta),
-                    ends.at_delta,
-                ),
-                needs_delta=True,
+            native.APPROXIMATE: at_delta(
+                lambda d, delta, ends: renyi_to_epsilon(ends.source.alpha, d, delta)
             ),
-            native.PROFILE: Conversion(
-                lambda d, ends: Profile(lambda e: renyi_to_delta(ends.source.alpha, d, e))
-            ),
+            native.PROFILE: at_epsilon(lambda d, e, ends: renyi_to_delta(ends.source.alpha, d, e)),
         }
     )
 
@@ -533,12 +529,6 @@ def approximate_renyi_divergence(alpha: float) -> native.Measure:
     return native.user_divergence(native.APPROXIMATE_FIXED, alpha=checks.order(alpha=alpha))
 
 
-def _to_approximate(loss: tuple[float, float], ends: Ends) -> tuple[float, float]:
-    epsilon, delta = loss
-    left = left_of(delta, ends.at_delta)
-    return renyi_to_epsilon(ends.source.alpha, epsilon, left), ends.at_delta
-
-
 @dataclass(frozen=True, slots=True)
 class ApproximateRenyiDivergence(Parametrised[tuple[float, float]], PairMeasure):
     """Approximate Rényi DP of the order ``alpha``."""
@@ -562,11 +552,13 @@ class ApproximateRenyiDivergence(Parametrised[tuple[float, float]], PairMeasure)
     conversions_to = MappingProxyType(
         {
             native.APPROXIMATE_FIXED: Conversion(lambda d, ends: d, check=_lower),
-            native.APPROXIMATE: Conversion(_to_approximate, needs_delta=True),
-            native.PROFILE: Conversion(
-                lambda d, ends: Profile(
-                    lambda e: mixed(d[1], renyi_to_delta(ends.source.alpha, d[0], e))
+            native.APPROXIMATE: at_delta(
+                lambda d, delta, ends: renyi_to_epsilon(
+                    ends.source.alpha, d[0], left_of(d[1], delta)
                 )
+            ),
+            native.PROFILE: at_epsilon(
+                lambda d, e, ends: mixed(d[1], renyi_to_delta(ends.source.alpha, d[0], e))
             ),
         }
     )

@@ -309,19 +309,6 @@ def _knapsack(units: list[list[int]], copies: list[int]) -> int:
     return sums[-1]
 
 
-def join_curves(
-    losses: list[list[Callable[[float], float]]], parts: Sequence[int]
-) -> Callable[[float], float]:
-    """The loss at each Rényi order."""
-
-    def curve(alpha: float) -> float:
-        if not checks.number(alpha=alpha) > 1.0:
-            raise InvalidValueError(f"alpha ({alpha}) must be above 1")
-        return join_numbers([[one(alpha) for one in row] for row in losses], parts)
-
-    return curve
-
-
 # Measures whose distance is one number or a pair of numbers, and whose losses add up.
 
 

@@ -17,7 +17,7 @@ from .. import _checks as checks
 from .. import fdp, numerics
 from ..errors import Argument, InvalidValueError, Loss, UnsupportedMeasureError
 from . import opendp as native
-from .conversion import Conversion, Profile, gaussian_to_zcdp, renyi_to_delta
+from .conversion import Conversion, at_delta, at_epsilon, gaussian_to_zcdp, renyi_to_delta
 from .measure import Accumulator, Composability, CompositionMeasure, singleton
 from .renyi import curve_to_delta
 from .shapes import NumberMeasure, SquareSum, divided_down
@@ -135,11 +135,8 @@ class GaussianTradeoff(NumberMeasure):
     conversions_to = MappingProxyType(
         {
             native.ZCDP: Conversion(lambda d, ends: gaussian_to_zcdp(d)),
-            native.APPROXIMATE: Conversion(
-                lambda d, ends: (gaussian_to_epsilon(d, ends.at_delta), ends.at_delta),
-                needs_delta=True,
-            ),
-            native.PROFILE: Conversion(lambda d, ends: Profile(lambda e: gaussian_to_delta(d, e))),
+            native.APPROXIMATE: at_delta(lambda d, delta, ends: gaussian_to_epsilon(d, delta)),
+            native.PROFILE: at_epsilon(lambda d, e, ends: gaussian_to_delta(d, e)),
         }
     )
 
@@ -306,23 +303,6 @@ def tradeoff() -> native.Measure:
     return native.user_divergence(native.TRADEOFF)
 
 
-def _split(d_out: fdp.TradeoffFunction, weights: list[Fraction]) -> list[Any]:
-    """Shares of a power of one function, or of a Gaussian; others are not divisible."""
-    whole = sum(weights)
-    shares = [d_out.root(weight / whole) for weight in weights]
-    if all(share is not None for share in shares):
-        return shares
-    if d_out.mu is not None:
-        return [
-            fdp.TradeoffFunction.gaussian(mu)
-            for mu in numerics.split_squares(d_out.mu_down, weights)
-        ]
-    raise InvalidValueError(
-        f"d_out ({d_out}) cannot be split in these proportions: "
-        "pass a Gaussian trade-off function, or a power that the number of shares divides"
-    )
-
-
 def _epsilon(function: fdp.TradeoffFunction, delta: float) -> float:
     """ε at ``delta``: to the last digit for Gaussians, else a certified upper bound."""
     if function.mu is not None:
@@ -357,10 +337,8 @@ class TradeoffDivergence(CompositionMeasure[fdp.TradeoffFunction]):
     conversions_from = TO_TRADEOFF
     conversions_to = MappingProxyType(
         {
-            native.APPROXIMATE: Conversion(
-                lambda d, ends: (_epsilon(d, ends.at_delta), ends.at_delta), needs_delta=True
-            ),
-            native.PROFILE: Conversion(lambda d, ends: Profile(lambda e: _delta(d, e))),
+            native.APPROXIMATE: at_delta(lambda d, delta, ends: _epsilon(d, delta)),
+            native.PROFILE: at_epsilon(lambda d, e, ends: _delta(d, e)),
             native.GAUSSIAN: Conversion(lambda d, ends: d.gaussian_bound),
         }
     )
@@ -405,8 +383,19 @@ class TradeoffDivergence(CompositionMeasure[fdp.TradeoffFunction]):
     def split(
         self, d_out: fdp.TradeoffFunction, weights: list[Fraction]
     ) -> list[fdp.TradeoffFunction]:
-        """Shares of a power of one function, or of a Gaussian."""
-        return _split(d_out, weights)
+        """Shares of a power of one function, or of a Gaussian; others are not divisible."""
+        whole = sum(weights)
+        shares = [d_out.root(weight / whole) for weight in weights]
+        found = [share for share in shares if share is not None]
+        if len(found) == len(weights):
+            return found
+        if d_out.mu is not None:
+            parts = numerics.split_squares(d_out.mu_down, weights)
+            return [fdp.TradeoffFunction.gaussian(mu) for mu in parts]
+        raise InvalidValueError(
+            f"d_out ({d_out}) cannot be split in these proportions: "
+            "pass a Gaussian trade-off function, or a power that the number of shares divides"
+        )
 
     def sum(self) -> Accumulator:
         """Refuse: the product bounds nothing then."""
@@ -488,9 +477,7 @@ def laplace_to_tradeoff(epsilon: float, step: float) -> fdp.TradeoffFunction:
         return fdp.TradeoffFunction.identity()
     if isinf(epsilon):
         return fdp.TradeoffFunction.worst()
-    if not step < epsilon:
-        return fdp.TradeoffFunction.pure(epsilon)
-    if epsilon > _LARGE:
+    if not step < epsilon or epsilon > _LARGE:
         return fdp.TradeoffFunction.pure(epsilon)
     steps = epsilon / step * (1 + 1e-12) if step > 0.0 else inf
     return fdp.TradeoffFunction.laplace(epsilon, inf if steps > _FINE else float(floor(steps)))

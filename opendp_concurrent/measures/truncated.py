@@ -13,7 +13,7 @@ from .. import _checks as checks
 from ..errors import Argument, InvalidTypeError, InvalidValueError, Loss
 from ..numerics import Bracket, Digits, lower, split, upper, zcdp_to_delta, zcdp_to_epsilon
 from . import opendp as native
-from .conversion import Conversion, Ends, Profile, pure_to_zcdp, zcdp_to_renyi
+from .conversion import Conversion, Ends, at_delta, at_epsilon, pure_to_zcdp, zcdp_to_renyi
 from .measure import AccumulatorState, Composability, CompositionMeasure, Parametrised
 from .shapes import ScalarSum, join_numbers
 
@@ -183,13 +183,10 @@ class TruncatedConcentratedDivergence(
         {
             native.TRUNCATED: Conversion(_truncate),
             native.FIXED: Conversion(lambda d, ends: zcdp_to_renyi(d.rho, _below(d.omega, ends))),
-            native.APPROXIMATE: Conversion(
-                lambda d, ends: (zcdp_to_epsilon(d.rho, ends.at_delta, d.omega), ends.at_delta),
-                needs_delta=True,
+            native.APPROXIMATE: at_delta(
+                lambda d, delta, ends: zcdp_to_epsilon(d.rho, delta, d.omega)
             ),
-            native.PROFILE: Conversion(
-                lambda d, ends: Profile(lambda e: zcdp_to_delta(d.rho, e, d.omega))
-            ),
+            native.PROFILE: at_epsilon(lambda d, e, ends: zcdp_to_delta(d.rho, e, d.omega)),
         }
     )
 
@@ -255,6 +252,8 @@ class TruncatedConcentratedDivergence(
 
 # Tools for truncated concentrated DP: subsampling and groups.
 
+_AS_LOSS = checks.instance(TruncatedConcentrated)
+
 
 def subsampled_tcdp(
     loss: TruncatedConcentrated, sample_size: int, population: int
@@ -279,7 +278,7 @@ def subsampled_tcdp(
     >>> oc.measures.subsampled_tcdp(oc.TruncatedConcentrated(rho=0.1), 1_000, 1_000_000)
     TruncatedConcentrated(rho=1.3...e-06, omega=17.26...)
     """
-    loss = _loss(loss)
+    loss = _AS_LOSS(loss=loss)
     n, whole = checks.count(sample_size=sample_size), checks.count(population=population)
     if not 10 * n <= whole:
         raise InvalidValueError(
@@ -320,18 +319,10 @@ def group_tcdp(loss: TruncatedConcentrated, size: int) -> TruncatedConcentrated:
     >>> oc.measures.group_tcdp(oc.TruncatedConcentrated(rho=0.25, omega=32.0), 4)
     TruncatedConcentrated(rho=4.0, omega=8.0)
     """
-    loss, k = _loss(loss), checks.count(size=size)
+    loss, k = _AS_LOSS(loss=loss), checks.count(size=size)
     if not k < loss.omega:
         raise InvalidValueError(f"size ({k}) must be below loss.omega ({loss.omega})")
     rho = 0.0 if loss.rho == 0.0 else upper(lambda real: real(k * k) * real(loss.rho))
     if loss.omega == inf:
         return TruncatedConcentrated(rho, inf)
     return TruncatedConcentrated(rho, lower(lambda real: real(loss.omega) / real(k)))
-
-
-def _loss(value: Argument) -> TruncatedConcentrated:
-    if not isinstance(value, TruncatedConcentrated):
-        raise InvalidTypeError(
-            f"loss must be TruncatedConcentrated(rho, omega), found {type(value).__name__}"
-        )
-    return value

@@ -1,8 +1,8 @@
 """Numbers that are safe to compare with a budget: rounded outward, or summed exactly.
 
-* ``bracket.py``: :class:`.Bracket`, lower <= exact <= upper; sums, products and decimals that are
-  rounded once, upward or downward;
-* ``normal.py``: brackets of the normal distribution, and of the conversion of zCDP to (ε, δ).
+``bracket.py`` has :class:`.Bracket`, lower <= exact <= upper; sums, products and decimals that are
+rounded once, upward or downward; and brackets of the normal distribution, and of the conversion of
+zCDP to (ε, δ).
 
 Nothing here knows privacy, data or OpenDP.
 """
@@ -12,6 +12,7 @@ from .bracket import (
     Bracket,
     Digits,
     cap_and_shown,
+    density,
     double_up,
     down,
     evaluate,
@@ -20,9 +21,13 @@ from .bracket import (
     halfway,
     is_nonnegative,
     largest_double,
+    largest_rho,
     least_double,
     lower,
+    mills,
+    pi,
     reciprocal_down,
+    rho_near,
     split,
     split_squares,
     sqrt_down,
@@ -30,16 +35,9 @@ from .bracket import (
     to_enforce,
     to_spend,
     to_units,
+    twice_quantile,
     typed,
     upper,
-)
-from .normal import (
-    density,
-    largest_rho,
-    mills,
-    pi,
-    rho_near,
-    twice_quantile,
     zcdp_to_delta,
     zcdp_to_epsilon,
 )

@@ -24,8 +24,8 @@ from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.fdp import finite as finite_pairs
 from opendp_concurrent.fdp import inversion as contour
 from opendp_concurrent.fdp import product
+from opendp_concurrent.fdp.exact import Gaussian
 from opendp_concurrent.fdp.finite import Finite
-from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.noise import Factor, Laplace, Subsampled
 
 from ..some import slow

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
+from opendp_concurrent.fdp.exact import Gaussian, Theta
 from opendp_concurrent.fdp.function import TradeoffFunction as T
-from opendp_concurrent.fdp.gaussian import Gaussian, Theta
 
 MUS = [1e-12, 1e-6, 1e-3, 0.1, 0.5, 1.0, 2.0, 5.0, 30.0]
 

@@ -8,7 +8,7 @@ import pytest
 from mpmath import mpf
 
 from opendp_concurrent.fdp import inversion as paths
-from opendp_concurrent.fdp.gaussian import Gaussian
+from opendp_concurrent.fdp.exact import Gaussian
 from opendp_concurrent.fdp.inversion import start
 
 from . import conftest as closed

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
+from opendp_concurrent.fdp.exact import gaussian_profile
 from opendp_concurrent.fdp.function import TradeoffFunction as T
-from opendp_concurrent.fdp.gaussian import gaussian_profile
 from opendp_concurrent.fdp.order import is_below, lower_kinks, tail_from
 
 FAMILIES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.numerics.normal import zcdp_to_epsilon
+from opendp_concurrent.numerics.bracket import zcdp_to_epsilon
 
 T = oc.TradeoffFunction
 PAGE = (Path(__file__).parents[2] / "docs" / "dp-accounting.rst").read_text()

@@ -14,10 +14,10 @@ from opendp_concurrent.measures.divergences import (
 )
 from opendp_concurrent.measures.measure import singleton
 from opendp_concurrent.measures.renyi import (
+    RENYI_DIVERGENCE,
     FixedRenyiDivergence,
     RenyiCurve,
     RenyiDivergence,
-    validate_curve,
 )
 from opendp_concurrent.measures.shapes import NumberMeasure, PairMeasure
 from opendp_concurrent.measures.tradeoffs import GaussianTradeoff, TradeoffDivergence
@@ -86,10 +86,10 @@ def test_a_curve_is_equal_to_itself_only_and_remembers_its_values():
         calls.append(alpha)
         return alpha / 2
 
-    curve = validate_curve("d_mid", line)
+    curve = RENYI_DIVERGENCE.validate("d_mid", line)
     assert isinstance(curve, RenyiCurve)
-    assert validate_curve("d_mid", curve) is not curve  # which somebody else may hold
-    assert curve != validate_curve("d_mid", line)
+    assert RENYI_DIVERGENCE.validate("d_mid", curve) is not curve  # which somebody else may hold
+    assert curve != RENYI_DIVERGENCE.validate("d_mid", line)
     assert [curve(2.0), curve(2.0), curve(4.0)] == [1.0, 1.0, 2.0]
     assert calls == [2.0, 4.0]
 

@@ -140,7 +140,7 @@ def test_the_context_of_the_caller_does_not_matter():
     from decimal import ROUND_DOWN, FloatOperation, Inexact, Rounded, localcontext
 
     from opendp_concurrent.measures.tradeoffs import gaussian_to_delta
-    from opendp_concurrent.numerics.normal import twice_quantile, zcdp_to_epsilon
+    from opendp_concurrent.numerics.bracket import twice_quantile, zcdp_to_epsilon
 
     calls = [
         lambda: gaussian_to_delta.__wrapped__(1.0, 1.0),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from opendp_concurrent.numerics.bracket import (
+    LARGE,
     SMALLEST,
     cap_and_shown,
     down,
@@ -22,9 +23,9 @@ from opendp_concurrent.numerics.bracket import (
     sqrt_down,
     sqrt_up,
     to_units,
+    twice_quantile,
     typed,
 )
-from opendp_concurrent.numerics.normal import LARGE, twice_quantile
 
 UNIT = Fraction(1, 2**1074)
 doubles = st.floats(min_value=0.0, allow_nan=False, allow_infinity=False)

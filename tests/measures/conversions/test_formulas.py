@@ -36,7 +36,7 @@ from opendp_concurrent.measures.tradeoffs import (
     pure_to_gaussian,
     renyi_to_tradeoff,
 )
-from opendp_concurrent.numerics.normal import pi, zcdp_to_delta, zcdp_to_epsilon
+from opendp_concurrent.numerics.bracket import pi, zcdp_to_delta, zcdp_to_epsilon
 
 from ...some import some
 

@@ -26,7 +26,7 @@ from opendp_concurrent.measures.tradeoffs import (
     gaussian_to_epsilon,
     pure_to_gaussian,
 )
-from opendp_concurrent.numerics.normal import zcdp_to_delta, zcdp_to_epsilon
+from opendp_concurrent.numerics.bracket import zcdp_to_delta, zcdp_to_epsilon
 
 losses = st.floats(1e-9, 30.0)
 orders = st.floats(1.001, 1e4)

@@ -37,7 +37,7 @@ from opendp_concurrent.measures.divergences import (
 )
 from opendp_concurrent.measures.measure import Basic, singleton
 from opendp_concurrent.measures.renyi import ApproximateRenyiDivergence
-from opendp_concurrent.numerics.normal import zcdp_to_delta
+from opendp_concurrent.numerics.bracket import zcdp_to_delta
 from opendp_concurrent.verify.adversary import Item, worst_analyst
 from opendp_concurrent.verify.mechanism import FiniteMechanism, one_way, randomized_response
 
