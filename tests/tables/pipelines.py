@@ -5,6 +5,7 @@ from datetime import date, datetime
 from math import inf, nan
 from typing import Any
 
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
@@ -39,6 +40,31 @@ NAMES += ("é", "r", "i", "n", "100%", "a.b", "$1", "x\\y", ";--", "group")
 STORED = {int: "BIGINT", float: "DOUBLE PRECISION", str: "TEXT", bool: "BOOLEAN", date: "DATE"}
 STORED[datetime] = "TIMESTAMP"
 STORED |= {oc.tables.Decimal(scale): f"DECIMAL(12, {scale})" for scale in (2, 3)}
+
+
+RELAXED = {
+    "deadline": None,
+    "suppress_health_check": [
+        *(HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
+    ],
+}
+
+
+def check(test, examples, *engines):
+    """Call a test with so many random draws on engines."""
+
+    @settings(max_examples=examples, **RELAXED)
+    @given(st.data())
+    def each(draws):
+        test(*engines, draws.draw)
+
+    each()
+
+
+def rows_of(table):
+    """The rows of a table, as they are read."""
+    text, parameters = table.engine().query(table.relation)
+    return table.engine().run(text, parameters)
 
 
 def quoted(name):
@@ -216,9 +242,11 @@ def some_keys(draw, schema, by, most=5, null=True):
     return draw(st.lists(one, min_size=1, max_size=most, unique=True))
 
 
-columns_of = lambda names, most: st.lists(  # noqa: E731
-    st.sampled_from(names), min_size=1, max_size=most, unique=True
-)
+def columns_of(names, most):
+    """Some of the names; if there are none, the example is none either."""
+    if not names:
+        return st.nothing()
+    return st.lists(st.sampled_from(names), min_size=1, max_size=most, unique=True)
 
 
 @st.composite

@@ -33,51 +33,6 @@ def moments(column, bounds, quantum=None, order=1, **groups):
     return oc.t.then_table_answers([oc.tables.Answer(statistic, column, bounds, quantum)], **groups)
 
 
-ZONES = {"by": "zone", "keys": ["a", "b", "c"]}
-EUR = {"column": "eur", "bounds": (-1.0, 5.0), "quantum": 0.5}
-ANSWERS = {  # aggregate, answer, map at 1, map at 2
-    "count": (oc.t.then_table_count(), 4, 3, 6),
-    "units": (oc.t.then_distinct_units(), 3, 1, 2),
-    "counts": (oc.t.then_table_count(**ZONES), [2, 1, 0], 3, 6),
-    "counts in L2": (oc.t.then_table_count(**ZONES, norm="l2"), [2, 1, 0], 3.0, 6.0),
-    "counts in L∞": (oc.t.then_table_count(**ZONES, norm="linf"), [2, 1, 0], 3, 6),
-    "two columns": (oc.t.then_table_count(["zone", "day"], [("a", 1), ("b", 1)]), [1, 0], 3, 6),
-    # 2.0 is 4 steps; 3.26 is 7 of 6.52; missing is 0; -4.0 is clamped to -1.0
-    "sum": (oc.t.then_table_sum(**EUR), 4 + 7 - 2, 30, 60),
-    "sum of integers": (oc.t.then_table_sum("day", (0, 4)), 1 + 2 + 1 + 4, 12, 24),
-    "sum of one value": (oc.t.then_table_sum("day", (-7, -7)), -28, 21, 42),
-    "sums": (oc.t.then_table_sum(**ZONES, **EUR), [4 - 2, 7, 0], 30, 60),
-    # day - 5 is -4, -3, -4, 4; a row adds at most 5 to the sum, and 3 as a count: round(.693 * 5)
-    "moments": (moments("day", (0, 10)), [-7, 12], 24, 48),
-    # squares: less 12 each; at most 13, 4 * 5 and 13 a row
-    "squares": (
-        moments("day", (0, 10), order=2),
-        [16 + 9 + 16 + 16 - 48, 5 * -7, 13 * 4],
-        3 * (13 + 25 + 13),
-        6 * (13 + 25 + 13),
-    ),
-    # of -1.0 to 5.0 in steps of 0.5, less 4: 4 - 4, 7 - 4, -2 - 4; a count is 4
-    "moments by key": (
-        moments(**EUR, **ZONES),
-        [0 - 6, 8, 3, 4, 0, 0],
-        3 * (6 + 4),
-        6 * (6 + 4),
-    ),
-    "histogram": (oc.t.then_table_histogram("day", [1, 2, 9]), [2, 1], 3, 6),
-    "histogram of floats": (oc.t.then_table_histogram("eur", [-4.0, 2.0, 2.5]), [1, 1], 3, 6),
-    # below 2: 2 of 4, above: 1; score |3/4 2 - 1/4 1| times 4
-    "scores": (oc.t.then_quantile_scores("day", [2, 9], 0.25), [5, 9], 9, 18),
-}
-
-
-@pytest.mark.parametrize("name", ANSWERS)
-def test_answers_and_maps_by_hand(table, bounded, name):
-    aggregate, answer, one, two = ANSWERS[name]
-    asked = bounded >> aggregate
-    assert asked(table) == answer
-    assert [asked.map(d_in) for d_in in (0, 1, 2)] == [0, one, two]
-
-
 def test_the_l2_map_is_rounded_up(table):
     grouped = table.space >> oc.t.then_group_truncate("zone", 3, 1)
     asked = grouped >> oc.t.then_table_count("zone", list("abc"), norm="l2")
@@ -92,15 +47,6 @@ def test_a_distance_beyond_64_bits_is_refused(bounded):
         asked.map(1)
     with pytest.raises(Exception, match="within 64 bits"):
         (bounded >> oc.t.then_table_count()).map(2**62)
-
-
-UNBOUNDED = {name: aggregate for name, (aggregate, *_) in ANSWERS.items() if name != "units"}
-
-
-@pytest.mark.parametrize("name", UNBOUNDED)
-def test_an_answer_needs_a_bound_on_the_rows_of_a_unit(table, name):
-    with pytest.raises(InvalidValueError, match="then_truncate"):
-        table.space >> UNBOUNDED[name]
 
 
 REFUSED = {

@@ -5,7 +5,7 @@ from collections import Counter
 from math import inf
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
@@ -14,12 +14,11 @@ from opendp_concurrent.tables import dialects, render
 from opendp_concurrent.tables.plan import Bins, Scan
 from opendp_concurrent.tables.schema import Schema
 
-from .pipelines import VALUES, Data, public, values
+from .pipelines import RELAXED, VALUES, Data, public, values
 from .reference import scanned
 
 SEARCHES = [("duckdb", "asof"), ("duckdb", "parts")]
 SEARCHES += [("postgres", "function"), ("postgres", "parts")]
-RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @pytest.fixture(params=SEARCHES, ids="-".join)
@@ -33,7 +32,7 @@ def searching(request, monkeypatch):
     render.statement.cache_clear()
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=12, **RELAXED)
 @given(st.data())
 def test_a_search_finds_the_bin(searching, draws):
     kind = draws.draw(st.sampled_from([int, float]))

@@ -18,6 +18,8 @@ from opendp_concurrent.errors import InvalidValueError, ScanWarning
 from opendp_concurrent.tables import Csv, csv_file
 from opendp_concurrent.tables.csv_file import value_of
 
+from .pipelines import rows_of
+
 dp.enable_features("contrib", "honest-but-curious")
 FIELDS = st.text(
     st.sampled_from('ab,"\r\n \t;é\u2028\x85\x0b\x1c😀')
@@ -26,12 +28,6 @@ FIELDS = st.text(
 )
 ENGINE = duckdb.connect()
 LOST = "values of their types; they are NULL: "
-
-
-def rows(table):
-    """The rows of a table, in their order."""
-    text, parameters = table.engine().query(table.relation)
-    return table.engine().run(text, parameters)
 
 
 def read(kind, text, scale=None):
@@ -72,7 +68,7 @@ def test_what_pythons_writer_writes_is_read_as_it_was(
     path = tmp_path_factory.mktemp("files") / ("a.csv.gz" if packed else "a.csv")
     path.write_bytes(gzip.compress(data) if packed else data)
     schema = {"u": str, **dict.fromkeys(names, str)}
-    found = rows(oc.tables.scan(path, schema, "u", csv=Csv(separator)))
+    found = rows_of(oc.tables.scan(path, schema, "u", csv=Csv(separator)))
     assert found == [(f"u{at}", *(one or None for one in row)) for at, row in enumerate(given)]
 
 
@@ -92,7 +88,7 @@ def test_columns_are_found_by_their_names(tmp_path):
     path.write_text("a,x,b\n1,,0.5\n2,,\n")
     other.write_text("b,a\n2,3\n")
     table = oc.tables.scan([path, other], {"b": float, "a": int}, "a")
-    assert rows(table) == [(0.5, 1), (None, 2), (2.0, 3)]
+    assert rows_of(table) == [(0.5, 1), (None, 2), (2.0, 3)]
 
 
 def test_how_a_file_is_written_can_be_said(tmp_path):
@@ -101,10 +97,10 @@ def test_how_a_file_is_written_can_be_said(tmp_path):
     written = Csv(";", ",", ["p", "x", "t"], ["NA", "-"], "latin-1")
     with pytest.warns(ScanWarning, match=r"x \(float\): 1, the first in line 3"):
         table = oc.tables.scan(path, {"p": int, "x": float, "t": str}, "p", csv=written)
-    assert rows(table) == [(1, 2.5, "é"), (2, None, None), (3, None, None)]
+    assert rows_of(table) == [(1, 2.5, "é"), (2, None, None), (3, None, None)]
     path.write_text("p,t\n1,é\n", encoding="utf-16")
     table = oc.tables.scan(path, {"p": int, "t": str}, "p", csv=Csv(encoding="utf-16"))
-    assert rows(table) == [(1, "é")]
+    assert rows_of(table) == [(1, "é")]
     path.write_text("p;x\n1;0,5\n2;-7,0\n")
     code = oc.tables.describe_schema(path, csv=Csv(";", ","))
     assert '"p": int' in code
@@ -133,7 +129,7 @@ def test_a_text_in_a_statement_is_a_text(tmp_path):
     path = tmp_path / "it's.csv"
     path.write_text("p,x\n1,it's\n2,b\n")
     table = oc.tables.scan(path, {"p": int, "x": str}, "p", csv=Csv(nulls=["it's", "'); --"]))
-    assert rows(table) == [(1, None), (2, "b")]
+    assert rows_of(table) == [(1, None), (2, "b")]
 
 
 def test_what_is_no_such_file_at_all_is_refused(tmp_path):
@@ -219,7 +215,7 @@ def test_the_owner_is_told_of_what_is_no_timestamp_of_iso_8601(tmp_path):
     with pytest.warns(ScanWarning, match=r"at \(datetime\): 2, the first in line 3") as found:
         oc.tables.scan(path, {"p": int, "at": datetime}, "p")
     assert text not in str(found[0].message)
-    assert len(rows(oc.tables.scan(path, {"p": int, "at": str}, "p"))) == 3
+    assert len(rows_of(oc.tables.scan(path, {"p": int, "at": str}, "p"))) == 3
 
 
 LARGE = 2**63
@@ -286,11 +282,11 @@ def test_the_owner_is_told_which_fields_are_no_values(tmp_path):
         "d (date): 1, the first in line 4. "
         "Timestamps are in ISO 8601, such as 2013-01-01T10:00:00Z"
     )
-    assert [row[1] for row in rows(table)] == [11, None]
+    assert [row[1] for row in rows_of(table)] == [11, None]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         path.write_text("p,n\n1,11.0\n,\n2,\n")
-        assert rows(oc.tables.scan(path, {"p": int, "n": int}, "p")) == [(1, 11), (2, None)]
+        assert rows_of(oc.tables.scan(path, {"p": int, "n": int}, "p")) == [(1, 11), (2, None)]
 
 
 def test_whether_a_field_is_a_value_depends_on_this_field_only(tmp_path):
@@ -300,5 +296,5 @@ def test_whether_a_field_is_a_value_depends_on_this_field_only(tmp_path):
         path.write_text(f"p,n\n1,11.0\n2,7\n{more}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found.append(rows(oc.tables.scan(path, {"p": int, "n": int}, "p"))[:2])
+            found.append(rows_of(oc.tables.scan(path, {"p": int, "n": int}, "p"))[:2])
     assert all(one == [(1, 11), (2, 7)] for one in found)

@@ -10,6 +10,8 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
+from .pipelines import rows_of
+
 SCHEMA = {"person": int, "eur": oc.tables.Decimal(2), "key": str, "mood": str, "at": datetime}
 SCHEMA |= {"local": datetime, "day": date}
 READ = {  # the integers that a sum or a part must give, of two rows
@@ -35,8 +37,7 @@ MOOD = "ENUM ('sad', 'glad')"
 
 def values(table):
     """The columns as they are read."""
-    text, parameters = table.engine().query(table.relation)
-    rows = sorted(table.engine().run(text, parameters))
+    rows = sorted(rows_of(table))
     return dict(zip(table.tables.schema.names, map(list, zip(*rows, strict=True)), strict=True))
 
 

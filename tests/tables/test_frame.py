@@ -9,6 +9,8 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
+from .pipelines import rows_of
+
 pl = pytest.importorskip("polars")
 col = oc.tables.col
 EAST = timezone(timedelta(hours=5))
@@ -40,8 +42,7 @@ SCHEMA |= {"coarse": datetime, "zoned": datetime, "eur": oc.tables.Decimal(2)}
 
 def values(table):
     """The columns as they are read."""
-    text, parameters = table.engine().query(table.relation)
-    return sorted(map(repr, table.engine().run(text, parameters)))
+    return sorted(map(repr, rows_of(table)))
 
 
 def test_each_type_is_read_as_from_a_parquet_file(tmp_path):

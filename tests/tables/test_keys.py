@@ -6,17 +6,14 @@ from math import inf
 
 import opendp.prelude as dp
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from opendp_concurrent.tables.plan import FoundKeys
 
-from .pipelines import Data, data, keyed
+from .pipelines import Data, check, data, keyed
 from .reference import scanned
-
-RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 def expected(found, by):
@@ -33,17 +30,18 @@ def expected(found, by):
     )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=RELAXED)
-@given(st.data())
-def test_each_engine_counts_units_by_key(on_duckdb, draws):
-    counts_units(on_duckdb, draws.draw)
-
-
-@pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=RELAXED)
-@given(st.data())
-def test_postgres_and_spark_count_units_by_key(engine, draws):
-    counts_units(engine, draws.draw)
+@pytest.mark.parametrize(
+    ("name", "examples"),
+    [
+        ("duckdb", 12),
+        *(
+            pytest.param(one, 100, marks=pytest.mark.slow)
+            for one in ("duckdb", "postgres", "spark")
+        ),
+    ],
+)
+def test_each_engine_counts_units_by_key(request, name, examples):
+    check(counts_units, examples, request.getfixturevalue(f"on_{name}"))
 
 
 def counts_units(engine, draw):

@@ -5,7 +5,6 @@ import itertools
 import duckdb
 import opendp.prelude as dp
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
@@ -14,12 +13,11 @@ from opendp_concurrent.tables.domain import GroupBound
 from opendp_concurrent.tables.table import TABLES
 
 from . import reference
-from .pipelines import data, keyed, some_keys
+from .pipelines import check, columns_of, data, keyed, some_keys
 
 PURE = dp.max_divergence()
 ZONES = ["a", "b", "c"]
 SCHEMA = {"person": int, "zone": str, "week": int}
-RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 EXACT = 1e-9  # a scale at which noise is 0
 
 
@@ -124,15 +122,15 @@ def test_keys_that_are_one_value_are_refused(bounded):
             parallel(bounded.output_space, partition, keys)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=RELAXED)
-@given(st.data())
-def test_a_unit_is_in_as_many_parts_as_the_factor_says(on_duckdb, draws):
-    found = draws.draw(data(least=2))
-    by = draws.draw(
-        st.lists(st.sampled_from(keyed(found.schema)), min_size=1, max_size=2, unique=True)
-    )
-    keys = draws.draw(some_keys(found.schema, by))
-    groups, rows = draws.draw(st.integers(1, 3)), draws.draw(st.integers(1, 2))
+def test_a_unit_is_in_as_many_parts_as_the_factor_says(on_duckdb):
+    check(parts_as_the_factor_says, 8, on_duckdb)
+
+
+def parts_as_the_factor_says(on_duckdb, draw):
+    found = draw(data(least=2))
+    by = draw(columns_of(keyed(found.schema), 2))
+    keys = draw(some_keys(found.schema, by))
+    groups, rows = draw(st.integers(1, 3)), draw(st.integers(1, 2))
     table = on_duckdb.load(found)
     truncate = table.space >> oc.t.then_group_truncate(by, groups, rows)
     space = truncate.output_space

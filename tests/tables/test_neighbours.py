@@ -4,15 +4,13 @@ from fractions import Fraction
 from math import inf
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidValueError
 
-from .pipelines import Data, data, pipelines
-
-RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+from .pipelines import Data, check, data, pipelines
 
 
 def distance(metric, one, other):
@@ -57,30 +55,17 @@ def stays_within(engine, draw):
     assert moved <= bound(asked, len(removed)), (pipeline.parts, whole, part)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=RELAXED)
-@given(st.data())
-def test_removing_units_stays_within_the_stability_map(on_duckdb, draws):
-    stays_within(on_duckdb, draws.draw)
-
-
-@settings(max_examples=10, deadline=None, suppress_health_check=RELAXED)
-@given(st.data())
-def test_removing_units_from_files_stays_within_the_stability_map(on_files, draws):
-    stays_within(on_files, draws.draw)  # an error would be an answer: none is raised
-
-
-@pytest.mark.slow
-@settings(max_examples=10_000, deadline=None, suppress_health_check=RELAXED)
-@given(st.data())
-def test_ten_thousand_neighbours_stay_within_the_stability_map(on_duckdb, draws):
-    stays_within(on_duckdb, draws.draw)
-
-
-@pytest.mark.slow
-@settings(max_examples=1_000, deadline=None, suppress_health_check=RELAXED)
-@given(st.data())
-def test_a_thousand_neighbours_in_files_stay_within_the_stability_map(on_files, draws):
-    stays_within(on_files, draws.draw)
+@pytest.mark.parametrize(
+    ("name", "examples"),
+    [
+        ("duckdb", 12),
+        ("files", 4),  # an error would be an answer: none is raised
+        pytest.param("duckdb", 10_000, marks=pytest.mark.slow),
+        pytest.param("files", 1_000, marks=pytest.mark.slow),
+    ],
+)
+def test_removing_units_stays_within_the_stability_map(request, name, examples):
+    check(stays_within, examples, request.getfixturevalue(f"on_{name}"))
 
 
 SCHEMA = {"person": int, "zone": int, "eur": int, "hours": float}
@@ -180,7 +165,15 @@ def test_the_stability_map_is_attained(on_duckdb, name):
     assert moved == (round(Fraction(most) ** 2) if squared else most)
 
 
-def agree(engines, draw):
+@pytest.mark.parametrize("name", [name for name in TIGHT if name != "units"])
+def test_an_answer_needs_a_bound_on_the_rows_of_a_unit(on_duckdb, name):
+    table = on_duckdb.load(Data(SCHEMA, "person", []))
+    with pytest.raises(InvalidValueError, match="then_truncate"):
+        table.space >> TIGHT[name][1]
+
+
+def agree(*engines_and_draw):
+    *engines, draw = engines_and_draw
     found = draw(data())
     pipeline = draw(pipelines(found.schema, found.unit))
     expected = pipeline.answer(found.rows, found.unit, found.schema)
@@ -190,24 +183,11 @@ def agree(engines, draw):
         assert asked(table) == expected, (engine.name, pipeline.parts)
 
 
-def check(engines, examples):
-    @settings(max_examples=examples, deadline=None, suppress_health_check=RELAXED)
-    @given(st.data())
-    def agrees(draws):
-        agree(engines, draws.draw)
-
-    agrees()
-
-
-def test_duckdb_and_postgres_give_the_integers_of_plain_python(on_duckdb, on_postgres):
-    check([on_duckdb, on_postgres], 25)
-
-
-@pytest.mark.slow
-def test_a_thousand_pipelines_give_the_integers_of_plain_python(on_duckdb, on_postgres):
-    check([on_duckdb, on_postgres], 1000)
+@pytest.mark.parametrize("examples", [25, pytest.param(1000, marks=pytest.mark.slow)])
+def test_duckdb_and_postgres_give_the_integers_of_plain_python(on_duckdb, on_postgres, examples):
+    check(agree, examples, on_duckdb, on_postgres)
 
 
 @pytest.mark.parametrize("examples", [2, pytest.param(100, marks=pytest.mark.slow)])
 def test_spark_gives_the_integers_of_plain_python(on_spark, examples):
-    check([on_spark], examples)
+    check(agree, examples, on_spark)

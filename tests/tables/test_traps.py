@@ -14,7 +14,7 @@ from opendp_concurrent.tables import render, typed
 from opendp_concurrent.tables.dialects import DIALECTS
 from opendp_concurrent.tables.schema import schema_of
 
-from .pipelines import Data
+from .pipelines import Data, rows_of
 from .syntax import ALLOWED, check_syntax
 
 col = oc.tables.col
@@ -127,8 +127,7 @@ def test_quoted_and_folded_names_are_kept_apart(engine):
     row = 1, 10, 20, 30, 40, 50
     rows = [dict(zip(schema, row, strict=True))]
     table = engine.load(Data(schema, 'per"son', rows), 'a "strange" table; --')
-    text, parameters = table.engine().query(table.relation)
-    assert [tuple(one) for one in table.engine().run(text, parameters)] == [row]
+    assert list(map(tuple, rows_of(table))) == [row]
 
 
 def test_thousands_of_keys(engine):

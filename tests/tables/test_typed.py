@@ -4,7 +4,6 @@ from datetime import date, datetime, timedelta, timezone
 from functools import reduce
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
@@ -15,9 +14,8 @@ from opendp_concurrent.tables.schema import schema_of
 from opendp_concurrent.tables.typed import checked_value
 
 from . import reference
-from .pipelines import VALUES, Data, expressions
+from .pipelines import VALUES, Data, check, expressions
 
-RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 SCHEMA = {"u": int, "i": int, "j": int, "f": float, "g": float, "s": str, "b": bool}
 SCHEMA |= {"d": date, "t": datetime}
 TEXTS = (
@@ -86,34 +84,25 @@ TRAPS = [  # each is known to have had other values on some engine
 ]
 
 
-def check(engine, examples):
+@pytest.mark.parametrize(
+    ("name", "examples"),
+    [
+        *(("duckdb", 10), ("postgres", 8), ("spark", 2)),
+        *(pytest.param(name, 1000, marks=pytest.mark.slow) for name in ("duckdb", "postgres")),
+    ],
+)
+def test_random_expressions_have_the_values_of_plain_python(name, examples, request):
     """Texts are compared by their bytes, what is NULL does not hold, and its negation does."""
-    found = hostile()
+    engine, found = request.getfixturevalue(f"on_{name}"), hostile()
     table, rows = engine.load(found), reference.scanned(found.rows, "u")
     compare(engine, {f"x{at}": one for at, one in enumerate(TRAPS)}, table, rows)
 
-    @settings(max_examples=examples, deadline=None, suppress_health_check=RELAXED)
-    @given(st.lists(st.sampled_from(list(VALUES)), min_size=10, max_size=10), st.data())
-    def agrees(kinds, draws):
-        columns = {f"x{at}": draws.draw(expressions(SCHEMA, one)) for at, one in enumerate(kinds)}
+    def agrees(draw):
+        kinds = draw(st.lists(st.sampled_from(list(VALUES)), min_size=10, max_size=10))
+        columns = {f"x{at}": draw(expressions(SCHEMA, one)) for at, one in enumerate(kinds)}
         compare(engine, columns, table, rows)
 
-    agrees()
-
-
-@pytest.mark.parametrize("name", ["duckdb", "postgres"])
-def test_random_expressions_have_the_values_of_plain_python(name, request):
-    check(request.getfixturevalue(f"on_{name}"), 15)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["duckdb", "postgres"])
-def test_ten_thousand_expressions_have_the_values_of_plain_python(name, request):
-    check(request.getfixturevalue(f"on_{name}"), 1000)
-
-
-def test_random_expressions_have_the_values_of_plain_python_on_spark(on_spark):
-    check(on_spark, 2)
+    check(agrees, examples)
 
 
 REFUSED = {  # an expression, and what the error says
