@@ -2,7 +2,6 @@
 
 import json
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -14,7 +13,8 @@ from opendp_concurrent.ledger.audit import digest
 from opendp_concurrent.ledger.encoding import canonical, first_hash
 from opendp_concurrent.measures.divergences import MAX_DIVERGENCE
 
-from .conftest import count, limit, space
+from ..build import a_limit, an_odometer
+from .conftest import count, limit
 
 EPSILON = 2.0**-10
 KEPT = "opendp_concurrent_kept"
@@ -37,14 +37,10 @@ def read(monkeypatch):
     return numbers
 
 
-def odometer():
-    return oc.make_concurrent_odometer(*space(), dp.max_divergence())
-
-
 def launch(ledger, times, labels=("ada", "bob")):
     root, query = limit(ledger), count(EPSILON)
-    team = root(oc.c.make_limited(odometer(), 1, 0.5, label="team"))
-    handles = [team(oc.c.make_limited(odometer(), 1, 0.25, label=label)) for label in labels]
+    team = root(a_limit(0.5, "team"))
+    handles = [team(a_limit(0.25, label)) for label in labels]
     handles.append(root)
     for number in range(times):
         handles[number % len(handles)](query)
@@ -74,7 +70,7 @@ def test_opening_reads_what_came_after_and_goes_on_with_the_same_totals(spent, r
     root = limit(spent.open())
     assert read == list(range(21, 30))
     assert root.privacy_loss() == 29 * EPSILON
-    team = root(oc.c.make_limited(odometer(), 1, 0.5, label="team"))
+    team = root(a_limit(0.5, "team"))
     assert team.privacy_loss() == 20 * EPSILON
     spent.execute(f"DELETE FROM {KEPT}")
     assert facts(spent.open(read_only=True).summary()) == whole
@@ -160,13 +156,13 @@ def test_triggers_of_a_server_that_were_disabled_are_noticed(postgresql):
 def test_a_state_of_blocks_is_not_kept(store):
     weeks = oc.c.by_key(lambda record: record)
     ledger = store.create()
-    made = oc.c.make_block_filter(odometer(), 1, 1.0, blocks=weeks, keys=range(3), ledger=ledger)
+    made = oc.c.make_block_filter(an_odometer(), 1, 1.0, blocks=weeks, keys=range(3), ledger=ledger)
     root = made([1, 2, 2])
     for number in range(25):
         root([number % 3], count(EPSILON))
     assert store.open().summary().launches == 25
     again = oc.c.make_block_filter(
-        odometer(), 1, 1.0, blocks=weeks, keys=range(3), ledger=store.open()
+        an_odometer(), 1, 1.0, blocks=weeks, keys=range(3), ledger=store.open()
     )([1])
     assert again.privacy_loss(0) == 9 * EPSILON
     with store.open()._store.reading() as connection:

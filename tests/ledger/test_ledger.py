@@ -14,7 +14,7 @@ from opendp_concurrent.errors import (
 from opendp_concurrent.ledger import open_ledger
 from opendp_concurrent.ledger import schema as tables
 
-from ..build import APPROXIMATE, PURE, SPACE, ZCDP
+from ..build import APPROXIMATE, PURE, SPACE, ZCDP, costing
 
 F = oc.TradeoffFunction
 
@@ -73,6 +73,11 @@ CASES = {  # what makes: measure, query, bound, accumulator, other arguments of 
     "GDP": gaussian_dp,
     "f-DP, ladder": lambda: on_functions(
         F.pure(0.125).power(7), oc.accumulators.ladder(F.pure(0.125))
+    ),
+    "f-DP, residue": lambda: (
+        oc.tradeoff(),
+        costing(lambda d_in: F.gaussian(0.25), measure=oc.tradeoff()),
+        *(F.gaussian(0.75), oc.accumulators.residue(0.75)),
     ),
 }
 

@@ -10,14 +10,14 @@ from opendp_concurrent.errors import (
     LimitMismatchError,
 )
 
+from ..build import PURE, a_limit, an_odometer
+
 EPSILON = 2.0**-10
 
 
-def limited(handle, tools, label="alice", d_out=0.5, d_in=1, accumulator=None, measure=None):
+def limited(handle, tools, label="alice", d_out=0.5, d_in=1):
     """A limit on a handle."""
-    measure = measure or dp.max_divergence()
-    odometer = oc.make_concurrent_odometer(*tools.space(), measure, accumulator=accumulator)
-    return handle(oc.c.make_limited(odometer, d_in, d_out, label=label))
+    return handle(a_limit(d_out, label, d_in=d_in))
 
 
 def spent(summary):
@@ -110,7 +110,7 @@ def test_each_account_on_the_path_is_charged_in_its_own_units(store, tools):
     twice = dp.t.make_user_transformation(
         *tools.space(), *tools.space(), lambda rows: rows * 2, lambda d_in: 2 * d_in
     )
-    odometer = oc.make_concurrent_odometer(*tools.space(), dp.max_divergence())
+    odometer = an_odometer()
 
     def opened(ledger):
         root = tools.limit(ledger, 2.0)
@@ -130,10 +130,10 @@ def test_each_account_on_the_path_is_charged_in_its_own_units(store, tools):
 
 def test_a_child_odometer_has_no_name_for_limits_on_a_ledger(store, tools):
     root = tools.limit(store.create())
-    child = root(oc.make_concurrent_odometer(*tools.space(), dp.max_divergence()))
+    child = root(an_odometer())
     with pytest.raises(InvalidTypeError, match="^a limit in a ledger must be opened on"):
         limited(child, tools)
-    below = limited(root, tools)(oc.make_concurrent_odometer(*tools.space(), dp.max_divergence()))
+    below = limited(root, tools)(an_odometer())
     below(tools.count(0.25))  # a child odometer below a limit is charged as any launch
     assert [one.path for one in store.open().summary().limits] == [("alice",)]
 
@@ -182,17 +182,13 @@ def test_processes_launch_exactly_what_limits_admit(store, tools):
     assert found["ann"] <= 7
 
 
-PURE = dp.max_divergence()
-
-
 def shared(tools):
     return tools.space() >> dp.t.then_count() >> oc.m.then_shared_release(PURE)
 
 
 def pool(handle, tools):
     """A limit for all that is shared."""
-    odometer = oc.make_concurrent_odometer(*tools.space(), PURE)
-    return handle(oc.c.make_limited(odometer, 1, 1.0, label="shared"))
+    return handle(a_limit(1.0, "shared"))
 
 
 def test_steps_are_recorded_and_free_levels_are_not(store, tools):

@@ -8,7 +8,6 @@ import threading
 import time
 from random import Random
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -16,7 +15,8 @@ from opendp_concurrent.errors import LedgerError, LimitMismatchError, charged
 from opendp_concurrent.ledger.store import Store
 from opendp_concurrent.queryables.session import MeasurementPrice
 
-from .conftest import count, limit, space
+from ..build import a_limit, an_odometer
+from .conftest import count, limit
 
 
 def queue_of(root):
@@ -103,8 +103,8 @@ def test_threads_that_wait_share_a_commit_in_the_order_in_which_they_came(store,
 
 def test_a_refusal_touches_no_other(store, commits):
     root, query = limit(store.create(), 1.0), count()
-    ada = root(oc.c.make_limited(odometer(), 1, 0.25, label="ada"))
-    wrong = limit(store.open(), 1.0)(oc.c.make_limited(odometer(), 1, 0.5, label="ada"))
+    ada = root(a_limit(0.25, "ada"))
+    wrong = limit(store.open(), 1.0)(a_limit(0.5, "ada"))
     launches = [
         lambda: ada(query),
         lambda: ada(query),  # the limit refuses
@@ -124,10 +124,6 @@ def test_a_refusal_touches_no_other(store, commits):
     assert (root.remaining(), ada.remaining()) == (0.0, 0.0)
     with pytest.raises(LimitMismatchError):
         wrong(count(2.0**-20))
-
-
-def odometer():
-    return oc.make_concurrent_odometer(*space(), dp.max_divergence())
 
 
 @pytest.mark.parametrize("when", ["begin", "before", "after"])
@@ -293,7 +289,7 @@ def test_interrupts_at_any_moment_leave_no_thread_waiting_though_they_are_kept(s
 def test_trees_of_one_filter_are_charged_under_one_lock(tmp_path, monkeypatch):
     """Whoever leads charges the accounts of another tree: nobody reads these in between."""
     with oc.ledger.create_ledger(tmp_path / "budget.db", dataset="survey") as ledger:
-        odometer = oc.make_concurrent_odometer(*space(), dp.max_divergence())
+        odometer = an_odometer()
         made = oc.make_concurrent_filter(odometer, 1, 10.0, ledger=ledger)
         one, child = made([1]), made([2])(odometer)
         settled, begun = MeasurementPrice.settled, threading.Event()

@@ -8,7 +8,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.ledger import book, command
 
-from ..build import PURE, SPACE
+from ..build import PURE, SPACE, a_limit
 
 DAY = 86_400 * 10**9
 HOSTILE = "<script>alert(1)</script>\"'&\u202e\x1b[31m$title"
@@ -42,11 +42,6 @@ class Read(HTMLParser):
             self.cells[-1] += data
 
 
-def limited(handle, label, d_out):
-    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    return handle(oc.c.make_limited(odometer, 1, d_out, label=label))
-
-
 @pytest.fixture
 def days(monkeypatch):
     """A clock that stands still until it is moved."""
@@ -64,8 +59,8 @@ def row(page, section, name):
 def test_a_report_says_who_spent_what_and_what_remains(sqlite, tools, days):
     ledger = sqlite.create()
     root = tools.limit(ledger)
-    team = limited(root, "team", 0.5)
-    ann, tom = limited(team, "ann", 0.375), limited(root, "tom", 0.5)
+    team = root(a_limit(0.5, "team"))
+    ann, tom = team(a_limit(0.375, "ann")), root(a_limit(0.5, "tom"))
     for who in (ann, tom, ann):
         with oc.labelled("mean age"):
             who(tools.count(0.125))
@@ -87,7 +82,7 @@ def test_a_report_says_who_spent_what_and_what_remains(sqlite, tools, days):
 def test_text_of_analysts_is_text(sqlite, tools):
     ledger = sqlite.create(HOSTILE.replace("\u202e", "").replace("\x1b", ""))
     with oc.labelled(HOSTILE):
-        limited(tools.limit(ledger), HOSTILE, 0.5)(tools.count(0.125))
+        tools.limit(ledger)(a_limit(0.5, HOSTILE))(tools.count(0.125))
     plain = Read(sqlite.create("plain").report())
     page = ledger.report({HOSTILE: 2})
     read = Read(page)

@@ -5,12 +5,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.ledger.report import NAMES, one_line, spending
 
-from ..build import PURE, SPACE
-
-
-def limited(handle, label, d_out):
-    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    return handle(oc.c.make_limited(odometer, 1, d_out, label=label))
+from ..build import PURE, SPACE, a_limit
 
 
 def drawn(ledger, by, **given):
@@ -24,8 +19,8 @@ def test_each_way_adds_up_its_own_charges(sqlite, tools):
     ledger = sqlite.create()
     assert all(spending(*ledger.read(), by) == ([], 0) for by in NAMES)
     root = tools.limit(ledger)
-    team = limited(root, "team", 0.75)
-    ann, tom = limited(team, "ann", 0.5), limited(root, "tom", 0.5)
+    team = root(a_limit(0.75, "team"))
+    ann, tom = team(a_limit(0.5, "ann")), root(a_limit(0.5, "tom"))
     for who, label in ((ann, "a"), (team, ""), (tom, "a"), (root, "b")):
         with oc.labelled(label):
             who(tools.count(0.125))

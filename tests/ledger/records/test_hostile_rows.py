@@ -18,65 +18,24 @@ from opendp_concurrent.ledger import datasets, open_ledger
 from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.encoding import canonical, first_hash
 
-from ...build import SPACE
 from ..conftest import next_hash
+from ..test_ledger import CASES, spawn
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
-F = oc.TradeoffFunction
 
 
-def launched(root, count, query):
+def launched(root, query, count=3):
     for _ in range(count):
         root(query)
 
 
-def of_loss(measure, loss):
-    return dp.m.make_user_measurement(*SPACE, measure, len, lambda d_in: loss)
-
-
-TEMPLATES = {  # measure, a loss, bound, more
-    "pure": lambda: (dp.max_divergence(), 0.125, 1.0, {}),
-    "approximate": lambda: (
-        dp.approximate(dp.max_divergence()),
-        (0.125, 1e-9),
-        (4.0, 1e-6),
-        {"accumulator": oc.accumulators.zcdp(1e-7)},
-    ),
-    "tCDP": lambda: (
-        oc.truncated_concentrated_divergence(32.0),
-        oc.TruncatedConcentrated(0.125, 32.0),
-        oc.TruncatedConcentrated(1.0, 32.0),
-        {},
-    ),
-    "ladder": lambda: (
-        oc.tradeoff(),
-        F.laplace(0.125),
-        F.pure(0.125).power(8),
-        {"accumulator": oc.accumulators.ladder(F.pure(0.125))},
-    ),
-    "residue": lambda: (
-        oc.tradeoff(),
-        F.gaussian(0.125),
-        F.gaussian(1.0),
-        {"accumulator": oc.accumulators.residue(1.0)},
-    ),
-    "GDP": lambda: (oc.gaussian_tradeoff(), 0.125, 1.0, {}),
-    "orders": lambda: (
-        dp.renyi_divergence(),
-        lambda alpha: 0.125 * alpha,
-        lambda alpha: 2.0 * alpha,
-        {"orders": [2.0, 4.0]},
-    ),
-}
+TEMPLATES = ["pure", "approximate, zcdp", "tCDP", "GDP", "Rényi on orders"]
+TEMPLATES += ["f-DP, ladder", "f-DP, residue"]
 
 
 def fill(store, name):
-    measure, loss, d_out, more = TEMPLATES[name]()
-    accumulator = more.pop("accumulator", None)
-    odometer = oc.make_concurrent_odometer(*SPACE, measure, accumulator=accumulator)
     with store.create(name) as ledger:
-        root = oc.make_concurrent_filter(odometer, 1, d_out, ledger=ledger, **more)([1, 2, 3])
-        launched(root, 3, of_loss(measure, loss))
+        launched(*spawn(CASES[name](), ledger))
 
 
 # --- what is put into a row ------------------------------------------------------------------
@@ -322,7 +281,7 @@ def charge_anew(store, name, column, value):
 def test_a_hostile_charge_is_refused_by_a_process_that_has_the_ledger_open(sqlite, tools):
     query, ran = tools.counted(0.125)
     root, other = tools.limit(sqlite.create()), tools.limit(sqlite.open())
-    launched(root, 3, query)
+    launched(root, query, 3)
     charge_anew(sqlite, tools.DATASET, "time", 9 * 10**17)
     for ask in (other.privacy_loss, lambda: other(query)):
         with pytest.raises(LedgerDamagedError, match="charge 3 is unreadable"):
@@ -351,7 +310,7 @@ def roll_back(store, launches):
 def test_a_summary_does_not_forget_what_this_process_has_seen(store, tools):
     ledger = store.create()
     root = tools.limit(ledger)
-    launched(root, 5, tools.count(0.125))
+    launched(root, tools.count(0.125), 5)
     reader = store.open()
     assert reader.summary().launches == 5
     roll_back(store, 3)
@@ -361,7 +320,7 @@ def test_a_summary_does_not_forget_what_this_process_has_seen(store, tools):
         for read in (one.summary, one.entries, one.read, one.to_dp_events):
             with pytest.raises(LedgerDamagedError, match=said):
                 read()
-    launched(tools.limit(store.open()), 3, tools.count(0.125))
+    launched(tools.limit(store.open()), tools.count(0.125), 3)
     with pytest.raises(LedgerDamagedError, match="charge 5 is not the charge of the newest"):
         reader.summary()
 
@@ -375,7 +334,7 @@ def test_a_client_of_another_encoding_reads_and_writes_text(postgresql, tools, m
         name = f"Zoë 漢 {len(address)}"
         postgresql.address = address
         with postgresql.create(name) as ledger, oc.labelled("é 漢"):
-            launched(tools.limit(ledger), 1, tools.count(0.125))
+            launched(tools.limit(ledger), tools.count(0.125), 1)
         assert name in datasets(address)
         with open_ledger(address, name) as ledger:
             assert [entry.label for entry in ledger.entries()] == ["é 漢"]
