@@ -553,7 +553,7 @@ class Steps:
         self.taken = 0
         for owner, name in (
             (product.Product, "profile"),
-            (product.Product, "_at"),
+            (product.Product, "_found_at"),
             (product.Product, "_bounds"),
         ):
             monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
