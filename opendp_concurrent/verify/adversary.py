@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import exp, expm1, inf, isinf, log
+from operator import add, mul
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Union
 
 import numpy as np
@@ -83,11 +84,11 @@ class Lattice:
 
     def after(self, ratio: Ratio, steps: Ratio) -> Ratio:
         """The ratio after more steps."""
-        return tuple(a + b for a, b in zip(ratio, steps, strict=True))
+        return tuple(map(add, ratio, steps))
 
     def log(self, ratio: Ratio) -> float:
         """Logarithm of a ratio."""
-        return sum(number * step for number, step in zip(ratio, self.steps, strict=True))
+        return sum(map(mul, ratio, self.steps))
 
 
 # The menu of an analyst, and the rule that admits launches from it.

@@ -12,6 +12,7 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
+from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import Loss
 from opendp_concurrent.verify.adversary import Item, Rule, check_depth, next_state
 from opendp_concurrent.verify.mechanism import Number, randomized_response
@@ -136,8 +137,15 @@ class Promise:
         return [outcome for budget in budgets for outcome in self._check(budget)]
 
 
+class Bound(Within):
+    """The rule of a filter. Its refusals do not say what remains, for which it would bisect."""
+
+    def remaining(self, accumulator: Any) -> None:
+        """Return None."""
+
+
 class CachedRule:
-    """A rule with its verdicts cached: a refusal computes what remains, which is slow.
+    """A rule with its verdicts cached.
 
     :param rule: its verdicts depend on the state and d_mid only
     """

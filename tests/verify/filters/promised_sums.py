@@ -13,7 +13,7 @@ from math import exp
 from typing import Any
 
 from opendp_concurrent.accounting.epsilon_delta import basic
-from opendp_concurrent.accounting.rule import Shares, Within
+from opendp_concurrent.accounting.rule import Shares
 from opendp_concurrent.measures.conversion import pure_to_renyi, pure_to_zcdp
 from opendp_concurrent.measures.divergences import MAX_DIVERGENCE, ZERO_CONCENTRATED_DIVERGENCE
 from opendp_concurrent.measures.measure import singleton
@@ -23,7 +23,7 @@ from opendp_concurrent.measures.truncated import TruncatedConcentrated, Truncate
 from opendp_concurrent.verify.adversary import Item, worst_analyst, worst_loss, worst_renyi
 from opendp_concurrent.verify.mechanism import FiniteMechanism, Number
 
-from .promise import ORDERS, Budget, Outcome
+from .promise import ORDERS, Bound, Budget, Outcome
 
 OMEGA = 8.0
 
@@ -46,7 +46,7 @@ def pure(accounting: Any, budget: Budget) -> Iterator[Outcome]:
     """Compare the largest loss exactly, and δ at it with 0."""
     start = accounting.start(MAX_DIVERGENCE)
     cost = budget.after(start, float).loss
-    rule = Within(budget.limit("epsilon", cost))
+    rule = Bound(budget.limit("epsilon", cost))
     return _largest_loss(budget, start, rule, budget.promised("epsilon", cost))
 
 
@@ -70,7 +70,7 @@ def zcdp_sum(budget: Budget) -> Iterator[Outcome]:
     """Compare the divergences of all orders, from 1 on."""
     start: Any = basic().start(ZERO_CONCENTRATED_DIVERGENCE)
     cost = budget.after(start, pure_to_zcdp).loss
-    rho, rule = budget.promised("rho", cost), Within(budget.limit("rho", cost))
+    rho, rule = budget.promised("rho", cost), Bound(budget.limit("rho", cost))
     return _concentrated(budget, budget.menu(pure_to_zcdp), start, rule, rho, ORDERS)
 
 
@@ -91,7 +91,7 @@ def renyi_curve(budget: Budget) -> Iterator[Outcome]:
 
     menu, start = budget.menu(curve), OnOrders(ORDERS).start()
     costs = budget.after(start, curve).loss.values
-    rule = Within(GridCurve(ORDERS, tuple(budget.limit("curve", one) for one in costs)))
+    rule = Bound(GridCurve(ORDERS, tuple(budget.limit("curve", one) for one in costs)))
     for order, cost in zip(ORDERS, costs, strict=True):
         worst = worst_renyi(menu, start, rule, order)
         promised = budget.promised("curve", cost)
@@ -104,7 +104,7 @@ def fixed_renyi(budget: Budget) -> Iterator[Outcome]:
         start: Any = basic().start(singleton(FixedRenyiDivergence, order))
         declare = partial(pure_to_renyi, order=order)
         cost = budget.after(start, declare).loss
-        rule = Within(budget.limit("divergence", cost))
+        rule = Bound(budget.limit("divergence", cost))
         worst = worst_renyi(budget.menu(declare), start, rule, order)
         promised = budget.promised("divergence", cost)
         yield budget.outcome(f"divergence of order {order:g}", worst, promised)
@@ -118,7 +118,7 @@ def truncated_sum(budget: Budget) -> Iterator[Outcome]:
         d_mid = TruncatedConcentrated(steep.renyi(OMEGA) / OMEGA * (1 + 1e-12), OMEGA)
         rho = start.after(d_mid, budget.counts[0]).loss.rho
         omega = OMEGA / budget.share  # promises more orders than the launches satisfy
-        rule = Within(TruncatedConcentrated(rho, omega / budget.loosened))
+        rule = Bound(TruncatedConcentrated(rho, omega / budget.loosened))
         order = omega * (1 - 1e-9)
         worst = worst_renyi([Item("steep", d_mid, steep)], start, rule, order)
         yield budget.outcome("divergence below omega", worst, rho * order)
@@ -128,7 +128,7 @@ def truncated_sum(budget: Budget) -> Iterator[Outcome]:
         return TruncatedConcentrated(pure_to_zcdp(epsilon), 2 * OMEGA if epsilon < 1 else OMEGA)
 
     cost = budget.after(start, declare).loss.rho
-    rule = Within(TruncatedConcentrated(budget.limit("rho", cost), OMEGA))
+    rule = Bound(TruncatedConcentrated(budget.limit("rho", cost), OMEGA))
     orders = [order for order in ORDERS if order < OMEGA]
     rho = budget.promised("rho", cost)
     yield from _concentrated(budget, budget.menu(declare), start, rule, rho, orders)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from opendp_concurrent.accounting.ladder import ladder, residue
-from opendp_concurrent.accounting.rule import Shares, Within
+from opendp_concurrent.accounting.rule import Shares
 from opendp_concurrent.fdp.function import TradeoffFunction
 from opendp_concurrent.measures.shapes import Planned, SquareSum
 from opendp_concurrent.measures.slots import AnyOrder, Products, Slots
@@ -23,7 +23,7 @@ from opendp_concurrent.measures.tradeoffs import gaussian_to_delta, pure_to_gaus
 from opendp_concurrent.verify.adversary import Item, Limited, worst_analyst, worst_renyi
 from opendp_concurrent.verify.mechanism import FiniteMechanism
 
-from .promise import CURVE, Budget, CachedRule, Outcome, accumulated
+from .promise import CURVE, Bound, Budget, CachedRule, Outcome, accumulated
 
 BIN, END = 2e-3, 7.5  # width of the bins of Gaussian noise; where the last bins begin
 RESIDUE_LAUNCHES = 3  # each step of a residue filter is slow
@@ -63,11 +63,11 @@ def squares(budget: Budget) -> Iterator[Outcome]:
     """Binned Gaussian noise with μ from ``epsilons``, then randomized responses with these ε."""
     start = SquareSum()
     cost = budget.after(start, float).loss
-    mu, rule = budget.promised("mu", cost), Within(budget.limit("mu", cost))
+    mu, rule = budget.promised("mu", cost), Bound(budget.limit("mu", cost))
     worst = worst_renyi(_gaussian_menu(budget, float), start, rule, 1.0)
     yield budget.outcome("mean loss", worst, mu**2 / 2)
     cost = budget.after(start, pure_to_gaussian).loss
-    mu, rule = budget.promised("mu", cost), Within(budget.limit("mu", cost))
+    mu, rule = budget.promised("mu", cost), Bound(budget.limit("mu", cost))
     menu = budget.menu(pure_to_gaussian)
     yield from _curve(budget, menu, start, rule, partial(gaussian_to_delta, mu))
 
@@ -102,7 +102,7 @@ def ladder_units(budget: Budget) -> Iterator[Outcome]:
     given, promised = (
         pure(one("function", unit)).power(units) for one in (budget.limit, budget.promised)
     )
-    return _curve(budget, budget.menu(pure), start, Within(given), promised.delta)
+    return _curve(budget, budget.menu(pure), start, Bound(given), promised.delta)
 
 
 def gaussian_residue(budget: Budget) -> Iterator[Outcome]:
@@ -111,7 +111,7 @@ def gaussian_residue(budget: Budget) -> Iterator[Outcome]:
     for declare in (float, pure_to_gaussian):
         cost = accumulated(SquareSum(), map(declare, budget.epsilons), counts).loss
         mu, limit = budget.promised("mu", cost), budget.limit("mu", cost)
-        rule = CachedRule(Limited(Within(gaussian(limit))))
+        rule = CachedRule(Limited(Bound(gaussian(limit))))
         start = residue(limit).start(), RESIDUE_LAUNCHES
         if declare is float:
             worst = worst_renyi(_gaussian_menu(budget, gaussian), start, rule, 1.0)
