@@ -5,11 +5,13 @@ A trace says what was launched or opened, whether it was granted, and what the l
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from contextlib import suppress
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from random import Random
 
 import opendp.prelude as dp
@@ -223,20 +225,26 @@ def crashing(finish, fate: str):
 
 HEAD = """From Coq Require Import ZArith.
 From mathcomp Require Import ssreflect ssrnat seq.
-Require Import Accounting Ledger Crash Traces.
-"""
+Require Import Verified."""
+FILES = "Preamble", "Accounting", "Ledger", "Crash", "Traces"
 
 
 def compile_account(folder, source) -> None:
-    """Compile the verified account, or take what ``make`` has compiled since the last change."""
-    names = ("Preamble", "Accounting", "Ledger", "Crash", "Traces")
+    """Compile the verified account, or take what ``make`` has compiled since the last change.
+
+    One file in place of five: each loads the libraries.
+    """
     last = source / "Assumptions.vo"  # of what make compiles
-    changed = max((source / f"{name}.v").stat().st_mtime for name in names)
-    is_made = last.is_file() and last.stat().st_mtime >= changed
-    for name in names:
-        shutil.copy(source / f"{name}.{'vo' if is_made else 'v'}", folder)
-        if not is_made:
-            coqc(folder, name)
+    paths = [source / f"{name}.v" for name in FILES]
+    if last.is_file() and last.stat().st_mtime >= max(one.stat().st_mtime for one in paths):
+        for path in paths:
+            shutil.copy(path.with_suffix(".vo"), folder)
+        text = f"Require Export {' '.join(FILES[1:])}.\n"
+    else:
+        text = re.sub("^Require Import .*", "", "\n".join(map(Path.read_text, paths)), flags=re.M)
+        text = text.replace("Export ", "Import ")  # or losses would be read in mathcomp's scopes
+    (folder / "Verified.v").write_text(text)
+    coqc(folder, "Verified")
 
 
 def coqc(folder, name: str) -> str:
@@ -251,7 +259,8 @@ def differences(folder, traces: list[str]) -> list[int | None]:
     """For each trace, the first event at which the two accounts differ."""
     lines = [f"Definition t{n} : option nat := {trace}." for n, trace in enumerate(traces)]
     names = sequence(f"t{n}" for n in range(len(traces)))
-    (folder / "Run.v").write_text(HEAD + "\n".join(lines) + f"\nEval vm_compute in {names}.\n")
+    lines += [f"Eval vm_compute in {names}.\n"]
+    (folder / "Run.v").write_text("\n".join([HEAD, *lines]))
     said = coqc(folder, "Run").split("=", 1)[1].rpartition(":")[0]
     found = said.replace("[::", "").replace("]", "").split(";")
     assert len(found) == len(traces)
