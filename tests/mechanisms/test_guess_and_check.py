@@ -262,7 +262,7 @@ def transcript_of(queryable, analyst, length, low):
     ("refresh", "analyst", "datasets"), [(False, learner, ([0], [0, 0])), (True, fixed, ([0],))]
 )
 def test_real_runs_have_the_law_of_the_oracle(refresh, analyst, datasets):
-    scales, hits, length, runs, low = (1.5, 1.0, 0.75), 2, 3, 250, 0
+    scales, hits, length, runs, low = (1.5, 1.0, 0.75), 2, 3, 150, 0
     mechanism = make(
         PURE, scales[0], 1, hits, query_scale=scales[1], answer_scale=scales[2], refresh=refresh
     )
@@ -325,7 +325,7 @@ def test_the_answer_released_is_that_of_the_query_not_of_its_deviation():
 
 def test_the_scale_of_a_release():
     """Its noise has its own scale, by default that of the tolerance."""
-    runs = 500
+    runs = 200
     for more, scale in (({"answer_scale": 20.0}, 20.0), ({}, 3.0)):
         mechanism = make(scale=3.0, query_scale=1.0, max_hits=runs, **more)
         queryable = mechanism([1, 2, 3])

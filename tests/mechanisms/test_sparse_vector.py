@@ -23,7 +23,7 @@ PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.r
 BELOW, ABOVE, EXHAUSTED = oc.handles.Outcome
 SURE = 1e-3  # a scale whose noise is 0, but for odds of e^-1000
 ODDS = 1e-11
-RUNS = 500
+RUNS = 350
 
 
 def sparse(space, threshold=0, max_hits=2, scale=SURE, measure=PURE, d_in=1, **more):
