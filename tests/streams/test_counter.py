@@ -8,22 +8,34 @@ import opendp_concurrent as oc
 from opendp_concurrent.streams.digits import best_digits
 from opendp_concurrent.streams.factors import (
     HORIZONS,
+    MORE,
+    FactorPrefix,
+    FactorWindow,
     buffered,
     decoder,
     parameters,
     prefix_squares,
     squared_norm,
+    windowed,
 )
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3  # noise is 0 but once in e^1000
 
-KINDS = {"default": {"horizon": 70}, "endless": {}}
+SIZES = [1, 2, 7, 8, 13]
+KINDS = {"default": {"horizon": 70}, "endless": {}, **{f"window {n}": {"window": n} for n in SIZES}}
 
 
 @pytest.fixture(params=KINDS)
 def options(request):
     return KINDS[request.param]
+
+
+def made(space, measure, scale, *, window=None, **options):
+    """A counter of all steps, or of the last ones."""
+    if window is None:
+        return oc.m.make_counter(*space, measure, scale, **options)([])
+    return oc.m.make_window_counter(*space, measure, scale, window)([])
 
 
 # --- the loss --------------------------------------------------------------------------------
@@ -71,7 +83,7 @@ def test_losses_against_their_formulas(bounds, metric, horizon):
 def test_sums_are_exact_without_noise_in_any_interleaving(options, measure, seed):
     generator = np.random.default_rng(seed)
     space = oc.integer_stream(-3, 5), oc.event_change()
-    counter = oc.m.make_counter(*space, measure, TINY, **options)([])
+    counter, reach = made(space, measure, TINY, **options), options.get("window", 70)
     stream = [None if one == 6 else one for one in generator.integers(-3, 7, size=70).tolist()]
     taken = 0
     while taken < 70:
@@ -88,19 +100,19 @@ def test_sums_are_exact_without_noise_in_any_interleaving(options, measure, seed
             counter.update_all(now)
         taken += len(now)
         if generator.integers(2):
-            assert counter(None) == sum(one or 0 for one in stream[:taken])
-    assert counter(None) == sum(one or 0 for one in stream)
+            assert counter(None) == sum(one or 0 for one in stream[max(0, taken - reach) : taken])
+    assert counter(None) == sum(one or 0 for one in stream[-reach:])
 
 
 def test_nothing_has_come(bits, options):
-    counter = oc.m.make_counter(*bits, PURE, 1e9, **options)([])
+    counter = made(bits, PURE, 1e9, **options)
     assert counter(None) == 0
     counter.update_all([])
     assert counter(None) == 0
 
 
 def test_an_answer_is_given_again_between_updates(bits, options):
-    counter = oc.m.make_counter(*bits, PURE, 1e6, **options)([])
+    counter = made(bits, PURE, 1e6, **options)
     answers = []
     for _ in range(70):
         counter.update(1)
@@ -114,15 +126,15 @@ def test_a_number_of_any_size_is_added_as_it_is():
     space = oc.integer_stream(0, 200), oc.event_presence()
     for kind in (np.int8, np.uint8, np.int16, np.uint64):
         for options in KINDS.values():
-            counter = oc.m.make_counter(*space, PURE, TINY, **options)([])
+            counter = made(space, PURE, TINY, **options)
             for _ in range(5):
                 counter.update(kind(100))
             counter.update_all(np.array([100, 100, 100], dtype=kind))
             counter.update_all([kind(100), None])
-            assert counter(None) == 900
-            objects = np.array([kind(100)] * 3 + [None], dtype=object)
-            counter.update_all(objects)
-            assert counter(None) == 1200
+            sent, reach = [100] * 9 + [0], options.get("window", 99)
+            assert counter(None) == sum(sent[-reach:])
+            counter.update_all(np.array([kind(100)] * 3 + [None], dtype=object))
+            assert counter(None) == sum([*sent, 100, 100, 100, 0][-reach:])
 
 
 # --- errors ----------------------------------------------------------------------------------
@@ -155,3 +167,39 @@ def test_errors_of_any_number_of_steps(steps):
         9.0 < oc.streams.counter_rmse(steps) <= oc.streams.counter_rmse(steps, endless=True) * 1.001
     )
     assert 10.0 < oc.streams.window_rmse(steps) < 1e9
+
+
+# --- sliding windows: exact sums without noise, few nodes for each item ------------------------
+
+
+@pytest.mark.parametrize("d_in", [0, 1, 2, 3])
+@pytest.mark.parametrize("size", SIZES)
+def test_losses_are_those_of_nodes_and_of_one_release(d_in, size):
+    for metric, shift in ((oc.event_presence, 5), (oc.event_change, 8)):
+        space = oc.integer_stream(-3, 5), metric()
+        nodes = best_digits(size, window=True).height
+        pure = oc.m.make_window_counter(*space, PURE, 20.0, size)
+        assert pure.map(d_in) == pytest.approx(d_in * nodes * shift / 20)
+        zcdp = oc.m.make_window_counter(*space, ZCDP, 20.0, size).map(d_in)
+        assert zcdp == pytest.approx((d_in * shift / 20) ** 2 / 2, rel=2e-3)
+        assert zcdp >= (d_in * shift / 20) ** 2 / 2
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 16])
+def test_the_error_late_in_a_stream_is_the_formula(size):
+    """The noise of one release, followed through the window: its squares add up."""
+    factor, bits = windowed(size, 2**20), 40
+
+    class Once:
+        def __init__(self):
+            self.noise = 1 << bits
+
+        def release(self, total):
+            noise, self.noise = self.noise, 0
+            return total + noise
+
+    state, squares = FactorWindow(size, FactorPrefix(factor, bits, Once())), []
+    for _ in range(60 * size):
+        state.update(0)
+        squares.append(((state._totals[-1] - state._totals[0]) / 2.0 ** (bits + MORE)) ** 2)
+    assert sum(squares) ** 0.5 == pytest.approx(oc.streams.window_rmse(size), rel=1e-4)

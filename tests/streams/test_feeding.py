@@ -1,10 +1,19 @@
 """0.1.0 charged for children of a stream that never got an update."""
 
+import gc
+import weakref
+
+import numpy as np
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, MessageLimitError
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    MessageLimitError,
+    SpaceMismatchError,
+)
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3
@@ -111,3 +120,313 @@ def test_only_compositions_are_made_concurrent():
     for other in (counter(), oc.c.make_interactive(counter())):
         with pytest.raises(InvalidTypeError, match="^composition must be made by"):
             oc.c.make_concurrent_continual(other)
+
+
+# --- where a continual mechanism meets others: order of chains, and what it starts with --------
+
+
+def bounded(limit=1):
+    pairs = oc.record_stream("pairs", lambda pair: isinstance(pair, tuple)), oc.user_presence()
+    return oc.t.make_bounded_contributions(*pairs, oc.integer_stream(0, 1), limit)
+
+
+def filter_(d_out=1e9):
+    return oc.make_concurrent_filter(oc.make_concurrent_odometer(*bits(), PURE), 1, d_out)
+
+
+def test_a_composition_behind_a_transformation_is_refused():
+    compositor = oc.make_concurrent_composition(*bits(), PURE, 1, [1000.0])
+    for composition in (filter_(), oc.make_concurrent_odometer(*bits(), PURE)):
+        with pytest.raises(InvalidTypeError, match="make_concurrent_continual first"):
+            bounded() >> composition
+    for composition in (compositor, dp.c.make_adaptive_composition(*bits(), PURE, 1, [1000.0])):
+        with pytest.raises(InvalidTypeError, match="make_concurrent_continual first"):
+            (bounded() >> composition)([])
+    native = dp.c.make_chain_mt(counter(), bounded())
+    with pytest.raises(Exception, match="make_concurrent_continual first"):
+        native([])
+
+
+def test_a_stream_starts_empty():
+    """Items that are passed when it is opened would be dropped without a word."""
+    space, pure = bits(), PURE
+    odometer = oc.make_concurrent_odometer(*space, pure)
+    shared = oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1.0))
+    clamped = oc.t.make_stream_clamp(oc.integer_stream(0, 5), oc.event_presence(), space[0])
+    for mechanism in (
+        oc.m.make_counter(*space, pure, scale=1.0, horizon=10),
+        clamped >> oc.m.make_counter(*space, pure, scale=1.0, horizon=10),
+        shared,
+        clamped >> shared,
+        oc.c.make_concurrent_continual(odometer),
+    ):
+        stream = mechanism([])
+        with pytest.raises(InvalidValueError, match="a stream starts empty"):
+            mechanism([1, 1])
+        stream.update(1)
+
+
+def test_that_a_stream_did_not_start_empty_is_no_answer():
+    """Below a launch a refusal would depend on data."""
+    space, pure = (oc.integer_stream(0, 1), oc.event_presence()), dp.max_divergence()
+    counter = oc.m.make_counter(*space, pure, scale=1.0, horizon=10)
+    odometer = oc.make_concurrent_odometer(*space, pure)
+    for data in ([], [1]):
+        root = oc.make_concurrent_filter(odometer, 1, 10.0)(data)
+        assert isinstance(root(counter)(None), int)
+        native = dp.c.make_adaptive_composition(*space, pure, 1, [counter.map(1)])(data)
+        assert isinstance(native(counter)(None), int)
+
+
+# --- 0.1.0 kept every child of a stream for ever, and sent each update to all of them ----------
+
+
+class Counting:
+    """A machine that says how many updates reached all of its kind."""
+
+    heard = 0
+
+    def update(self, item):
+        type(self).heard += 1
+
+    def update_all(self, items):
+        type(self).heard += len(items)
+
+    def ask(self, query):
+        return "alive"
+
+
+def machines():
+    """A kind of machine of this test, and references to those that were made."""
+    made = []
+
+    class Mine(Counting):
+        def __init__(self):
+            made.append(weakref.ref(self))
+
+    mechanism = oc.m.make_continual(*bits(), PURE, Mine, lambda d_in: 0.0)
+    return Mine, made, mechanism
+
+
+def alive(made):
+    gc.collect()
+    return sum(one() is not None for one in made)
+
+
+def identity(state, tag, message):
+    return state, tag, message
+
+
+WRAPPERS = {
+    "plain": lambda one: one,
+    "interactive": oc.c.make_interactive,
+    "bounded": lambda one: oc.c.make_bounded_interactive(one, 10**6),
+    "postprocessed": lambda one: oc.c.make_interactive_postprocessing(one, identity),
+    "indexed": lambda one: oc.c.make_indexed_composition(*bits(), PURE, 1, [one]),
+    "transformed": lambda one: oc.t.make_stream_clamp(*bits(), bits()[0]) >> one,
+    "native cast": dp.c.make_pureDP_to_zCDP,
+    "of a stream": lambda one: oc.c.make_concurrent_continual(
+        oc.make_concurrent_composition(*bits(), PURE, 1, [0.0])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in WRAPPERS if name != "of a stream"])
+def test_dropped_children_are_freed_and_get_no_updates(name):
+    kind, made, mechanism = machines()
+    measurement = WRAPPERS[name](mechanism)
+    stream = shared() if name != "native cast" else shared(
+        dp.zero_concentrated_divergence(), max_messages=10**6
+    )  # fmt: skip
+    kept = stream(measurement)
+    for _ in range(15):
+        stream(measurement)
+    assert alive(made) == 1
+    stream.update(1)
+    stream.update_all([1, 0])
+    assert kind.heard == 3  # of the one that is held
+    del kept
+    assert alive(made) == 0
+    stream.update(1)
+    assert kind.heard == 3
+
+
+def test_a_stream_in_a_stream_is_freed_with_its_children():
+    kind, made, mechanism = machines()
+    stream = shared()
+    inner = stream(WRAPPERS["of a stream"](mechanism))
+    child = inner(mechanism)
+    del inner
+    gc.collect()
+    stream.update(1)
+    assert kind.heard == 1  # it holds what passes updates on
+    assert child("alive?") == "alive"
+    del child
+    assert alive(made) == 0
+    stream.update(1)
+    assert kind.heard == 1
+
+
+def test_a_handle_that_was_handed_out_keeps_its_part():
+    space = oc.integer_stream(0, 9), oc.event_presence()
+    counters = {part: oc.m.make_counter(*space, PURE, TINY) for part in (0, 1)}
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    stream = oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1e9))([])
+    even = stream(oc.c.make_parallel_continual(*space, lambda item: item % 2, counters))(0)
+    gc.collect()
+    stream.update_all([2, 3, 4])
+    assert even(None) == 6
+
+
+# --- what a stream is, what may be launched on it, and in which types its items arrive ---------
+
+dp.enable_features("contrib", "honest-but-curious")
+BITS = oc.integer_stream(0, 1), oc.event_presence()
+
+
+def of_user(space=BITS):
+    """A measurement that treats the stream as a dataset."""
+    return dp.m.make_user_measurement(*space, PURE, len, lambda d_in: 0.1 * d_in, TO=int)
+
+
+def of_user_interactive():
+    return dp.m.make_user_measurement(
+        *BITS,
+        PURE,
+        lambda data: dp.new_queryable(lambda query: 7, "ExtrinsicObject", int),
+        lambda d_in: 0.1 * d_in,
+        TO="ExtrinsicObject",
+    )
+
+
+def tenth(domain=BITS[0]):
+    return oc.m.make_counter(domain, oc.event_presence(), PURE, scale=10.0)
+
+
+USERS = {
+    "release": of_user,
+    "queryable": of_user_interactive,
+    "postprocessed": lambda: of_user() >> dp.new_function(lambda n: n, TO=int),
+    "in a composition": lambda: dp.c.make_composition([tenth(), of_user()]),
+}
+
+
+def roots():
+    odometer = oc.make_concurrent_odometer(*BITS, PURE)
+    budget = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)
+    yield odometer([]), 1
+    yield budget([]), None
+    yield oc.c.make_concurrent_continual(odometer)([]), 1
+    yield oc.c.make_concurrent_continual(budget)([]), None
+
+
+@pytest.mark.parametrize("name", USERS)
+def test_a_users_measurement_on_a_stream_is_refused_before_the_charge(name):
+    for root, d_in in roots():
+        with pytest.raises(InvalidTypeError, match="must be a continual mechanism"):
+            root(USERS[name]())
+        assert (root.privacy_loss() if d_in is None else root.privacy_loss(d_in)) == 0.0
+
+
+@pytest.mark.parametrize("name", USERS)
+def test_a_users_measurement_on_a_stream_is_refused_by_wrappers(name):
+    for wrap in (
+        lambda one: oc.c.make_bounded_interactive(one, max_messages=3),
+        lambda one: oc.t.make_stream_clamp(*BITS, BITS[0]) >> one,
+        lambda one: oc.c.make_parallel_continual(*BITS, lambda item: item, {0: one}),
+    ):
+        with pytest.raises(InvalidTypeError, match="must be a continual mechanism"):
+            wrap(USERS[name]())
+
+
+def test_opendps_compositors_pass_the_stream_on():
+    native = dp.c.make_composition([tenth(), tenth()])
+    for root, _ in roots():
+        assert len(root(native)) == 2
+
+
+class Types:
+    """Keeps the types of what it gets."""
+
+    def __init__(self):
+        self.found = []
+
+    def update(self, item):
+        self.found.append(type(item))
+
+    def update_all(self, items):
+        assert type(items) is list
+        self.found += map(type, items)
+
+    def ask(self, query):
+        return self.found
+
+
+@pytest.mark.parametrize(
+    ("domain", "plain"),
+    [
+        (oc.integer_stream(0, 9), int),
+        (oc.category_stream(9), int),
+        (oc.category_stream(["1", "2"]), str),
+        (oc.record_stream("numbers", lambda item: item in (1, 2)), int),
+        (oc.record_stream("floats", lambda item: item in (1.0, 2.0)), float),
+    ],
+    ids=str,
+)
+def test_items_are_pythons_own(domain, plain):
+    one, two = map(plain, (1, 2))
+    array = np.array([one, two])
+    seen = []
+
+    def keep(item):
+        seen.append(type(item))
+        return item
+
+    machine = oc.m.make_continual(domain, oc.event_presence(), PURE, Types, lambda d_in: 0.0)
+    mapped = oc.t.make_stream_map(domain, oc.event_presence(), domain, keep) >> machine
+    for handle in (machine([]), mapped([])):
+        handle.update(array[0])
+        handle.update_all(array)
+        handle.update_all([array[0], two])
+        handle.update_all([one, None, array[1]])
+        handle.update_all(np.ma.array(array, mask=[True, False]))
+        assert {*handle("which?")} == {plain, type(None)}
+    assert {*seen} == {plain}
+
+
+def test_streams_of_other_items_with_one_name_differ():
+    bits = oc.record_stream("integers from 0 to 1", lambda item: True)
+    assert bits != BITS[0]
+    assert oc.record_stream("2 categories", bool) != oc.category_stream(2)
+    own = dp.user_domain("Stream(integers from 0 to 1)", lambda data: data == [])
+    for domain in (bits, own):
+        root = oc.make_concurrent_odometer(domain, oc.event_presence(), PURE)([])
+        with pytest.raises(SpaceMismatchError):
+            root(tenth())
+
+
+def test_records_are_equal_if_their_members_are():
+    def member(item):
+        return True
+
+    same, again = (oc.record_stream("visits", member) for _ in range(2))
+    other = oc.record_stream("visits", lambda item: item == 1)
+    metric = oc.event_presence()
+    first = oc.t.make_stream_map(same, metric, again, lambda item: item)
+    last = oc.t.make_stream_map(again, metric, BITS[0], lambda item: 1)
+    to_other = oc.t.make_stream_map(other, metric, BITS[0], lambda item: 1)
+    clock = oc.m.make_continual(other, metric, PURE, Types, lambda d_in: 0.0)
+    assert (first >> last >> tenth()).map(1) == 0.1
+    for wrong in (to_other, clock):
+        with pytest.raises(SpaceMismatchError):
+            first >> wrong
+    for make in (
+        oc.make_concurrent_odometer,
+        lambda *space: oc.c.make_concurrent_continual(oc.make_concurrent_odometer(*space)),
+    ):
+        root = make(same, metric, PURE)([])
+        root(last >> tenth())
+        with pytest.raises(SpaceMismatchError):
+            root(clock)
+    with pytest.raises(SpaceMismatchError):
+        oc.c.make_parallel_continual(same, metric, lambda item: item, {1: clock})

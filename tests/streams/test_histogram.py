@@ -5,6 +5,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.errors import StreamHaltedError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3
@@ -67,3 +68,40 @@ def test_losses_against_their_formulas(d_in, horizon):
         assert pure.map(d_in) == pytest.approx(d_in * nodes * parts / 20)
         zcdp = histogram(5, ZCDP, 20.0, metric, horizon=horizon)
         assert zcdp.map(d_in) == pytest.approx(parts * (d_in / 20) ** 2 / 2, rel=1e-3)
+
+
+# --- categories with names: their streams, and the histograms of them --------------------------
+COLORS = ["red", "green", "blue"]
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP], ids=["laplace", "gaussian"])
+def test_counts_are_told_by_name(options, measure):
+    handle = histogram(COLORS, measure, **options)([])
+    assert handle(None) == {"red": 0, "green": 0, "blue": 0}
+    handle.update("blue")
+    handle.update_all(["red", None, "blue"])
+    handle.update_all(np.array(["blue", "green"]))
+    assert handle.read() == {"red": 1, "green": 1, "blue": 3}
+    assert handle(("top", 2)) == [("blue", 3), ("red", 1)]
+
+
+@pytest.mark.parametrize("bad", ["black", 0, 1.0, b"red", ["red"], True])
+def test_what_is_no_name_halts(bad):
+    handle = histogram(COLORS)([])
+    with pytest.raises(StreamHaltedError):
+        handle.update(bad)
+    for batch in ([bad, bad], np.array([0, 1])):
+        handle = histogram(COLORS)([])
+        with pytest.raises(StreamHaltedError):
+            handle.update_all(batch)
+
+
+def test_streams_of_other_names_are_other_domains():
+    same = oc.category_stream(tuple(COLORS))
+    assert oc.category_stream(COLORS) == same
+    for other in (["red", "green"], ["green", "red", "blue"], ["red, green", "blue"]):
+        assert oc.category_stream(other) != same
+    many = [f"color {number}" for number in range(100)]
+    assert oc.category_stream(many) == oc.category_stream(many)
+    assert oc.category_stream(many) != oc.category_stream(many[::-1])
+    assert oc.category_stream(3) != same
