@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from copy import copy
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from logging import Logger
 from re import compile as pattern
 from traceback import extract_tb
@@ -125,14 +126,8 @@ class ConcurrentError(Exception):
         return self.message
 
     def __reduce__(self) -> Any:
-        return _again, (type(self), self.args, vars(self))
-
-
-def _again(kind: type[ConcurrentError], args: tuple[Any, ...], fields: dict[str, Any]) -> Any:
-    """Rebuild an exception that was pickled or copied, without calling its constructor."""
-    error = kind.__new__(kind, *args)
-    vars(error).update(fields)
-    return error
+        # it is pickled and copied without calling its constructor
+        return __newobj__, (type(self), *self.args), vars(self)
 
 
 _FOREIGN = "_opendp_concurrent_charged"  # a field of an exception of other code

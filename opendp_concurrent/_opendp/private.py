@@ -65,7 +65,6 @@ def _callback(shared: str, preparing: str) -> CodeType:
 # Private attributes of queries and frames.
 
 _OF_QUERY = attrgetter("_chain", "_output_measure", "_d_in", "_d_out", "_context", "_wrap_release")
-_OF_GROUPS = attrgetter("_lgb_plan", "_query")
 _own = object.__getattribute__  # because a query looks up its attributes in its plan first
 
 
@@ -92,8 +91,7 @@ def frame_parts(frames: LazyFrameQuery) -> tuple[Any, Query]:
 
 def group_parts(groups: LazyGroupByQuery) -> tuple[Any, Query]:
     """Return the plan of a query on groups of a LazyFrame, and the query of the context."""
-    plan, query = _OF_GROUPS(groups)
-    return plan, query
+    return groups._lgb_plan, groups._query
 
 
 # OpenDP's functions that are handed Python objects, each call of which is a section.

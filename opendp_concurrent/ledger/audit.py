@@ -465,14 +465,10 @@ class Entries(Sequence[encoding.Entry]):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return list(self)[index]
-        if index < 0:
-            last = deque(self, -index)
-            found = last[0] if len(last) == -index else None
-        else:
-            found = next(islice(self, index, None), None)
-        if found is None:
+        found = deque(self, -index) if index < 0 else deque(islice(self, index, index + 1))
+        if len(found) < max(1, -index):
             raise IndexError(f"there is no charge at place {index}")
-        return found
+        return found[0]
 
     def __eq__(self, other: object) -> Any:
         return list(self) == list(other) if isinstance(other, (list, Entries)) else NotImplemented

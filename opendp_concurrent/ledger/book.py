@@ -21,7 +21,7 @@ from ..measures import AccumulatorState
 from . import schema as tables
 from .audit import KeptState, Known, Milestone, replay
 from .backends import DriverConnection
-from .charges import Path, agreed_total, check_kept
+from .charges import Path, agreed_total, first_record, write_terms
 from .encoding import canonical, encode, hasher, reading, require_count
 from .store import Store
 
@@ -358,7 +358,8 @@ class SqlBook:
 
         :raises InvalidTypeError: if the ledger cannot keep it
         """
-        check_kept(terms)
+        write_terms(terms)  # raises if a value has no exact record, as the next line does
+        first_record(terms)
         return LimitBook(self, path, terms)
 
     def text(self, d_mid: Loss) -> str:

@@ -361,15 +361,6 @@ def _read(text: str) -> tuple[Terms, AccumulatorState[Any]]:
     return terms, encoding.empty_total(terms)
 
 
-def check_kept(terms: Terms) -> None:
-    """Check that a ledger can keep a limit under these terms.
-
-    :raises InvalidTypeError: if one of the values has no exact record
-    """
-    write_terms(terms)
-    first_record(terms)
-
-
 # Compare the recorded running total with the sum of the charges.
 #
 # Some accumulators call functions of the C library, whose last digits differ between machines. Each

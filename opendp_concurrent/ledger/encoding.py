@@ -125,23 +125,9 @@ def kind_of(value: errors.Json) -> Kind:
     return kind
 
 
-def named(name: str) -> Kind:
-    """Return the kind with a name in a record.
-
-    :raises LookupError: if there is no such name
-    :raises UnregisteredError: if the class belongs to another package and is not registered
-    """
-    kind = KINDS.get(name)
-    if kind is not None:
-        return kind
-    if is_outside(name):
-        raise errors.UnregisteredError(name)
-    raise LookupError(name)
-
-
-def is_outside(tag: str) -> bool:
-    """Return whether a tag belongs to another package: our own tags have no colon."""
-    return ":" in tag
+def unknown(tag: str) -> Exception:
+    """Return the error of a tag that nobody has: only those of other packages have a colon."""
+    return errors.UnregisteredError(tag) if ":" in tag else LookupError(tag)
 
 
 # Encode distances and accumulators as text, and decode them exactly.
@@ -262,7 +248,9 @@ def from_shape(shape: Any) -> Any:
         return np.frombuffer(b64decode(inner, validate=True), "<f8").astype(np.float64)
     if name in AROUND:
         return AROUND[name].make(from_shape(inner))
-    kind = named(name)
+    kind = KINDS.get(name)
+    if kind is None:
+        raise unknown(name)
     if not set(inner) <= set(kind.keys):
         raise LookupError(name)
     parts = {key: from_shape(one) for key, one in inner.items()}
@@ -297,9 +285,7 @@ def read(shape: Any) -> str:
     ((tag, parameters),) = shape.items()
     cls = next((one for one in registered() if one.tag == tag), None)  # those of ours come first
     if cls is None:
-        if is_outside(tag):
-            raise errors.UnregisteredError(tag)
-        raise LookupError(tag)
+        raise unknown(tag)
     known = cls.of_parameters(
         **{key: float.fromhex(one["double"]) for key, one in parameters.items()}
     )

@@ -124,8 +124,11 @@ def make_tables(store: Store) -> None:
 
     :raises LedgerError: if the file is an SQLite database of another program, or another version
     """
-    if store.embedded:
-        _require_own(store)
+    if store.embedded:  # it is empty or a ledger, before anything in it changes
+        with store.reading() as connection:
+            names = sql.inspect(connection).get_table_names()
+        if names and schema.name not in names:
+            raise _foreign(store)
     store.prepare()
     with store.writing({}) as (driver, _):
         store.lock_all(driver)
@@ -136,14 +139,6 @@ def make_tables(store: Store) -> None:
             return
         metadata.create_all(connection)
         connection.execute(schema.insert(), {"version": SCHEMA_VERSION})
-
-
-def _require_own(store: Store) -> None:
-    """Check that an SQLite file is empty or a ledger, before anything in it changes."""
-    with store.reading() as connection:
-        names = sql.inspect(connection).get_table_names()
-    if names and schema.name not in names:
-        raise _foreign(store)
 
 
 def index_labels(store: Store) -> None:
