@@ -310,6 +310,13 @@ def text(name: str, value: Argument) -> str:
     return plain
 
 
+def is_text(value: str) -> bool:
+    """Return whether a string can be shown and written: it has no NUL and no lone surrogate."""
+    if "\0" in value:
+        return False
+    return value.isascii() or not any("\ud800" <= one <= "\udfff" for one in value)
+
+
 def one_of(*known: str) -> Guard[str]:
     """Return a guard of strings that are among ``known``."""
 

@@ -321,10 +321,8 @@ def label_text(**argument: Any) -> str:
     """
     ((name, _),) = argument.items()
     label: str = text(**argument)
-    if "\0" in label or any("\ud800" <= one <= "\udfff" for one in label):
-        raise errors.InvalidValueError(
-            f"{name} ({errors.shown(label)}) must be text, without NUL and lone surrogates"
-        )
+    if "\0" in label:
+        raise errors.InvalidValueError(f"{name} ({errors.shown(label)}) must be text, without NUL")
     return label
 
 

@@ -113,9 +113,7 @@ def _are_terms(terms: Terms) -> bool:
     if isinstance(terms.d_in, (int, float)):
         checks.non_negative(d_in=terms.d_in)  # refuses integers that exceed a double
     names = (terms.measure, terms.metric)
-    return (
-        all(type(one) is str and encoding.is_text(one) for one in names) and start.loss is not None
-    )
+    return all(type(one) is str and checks.is_text(one) for one in names) and start.loss is not None
 
 
 def first_record(terms: Terms) -> str:
@@ -340,7 +338,7 @@ class Limits:
         above, label, number = new.above, new.label, self._size + 1
         if type(above) is not int or not 0 <= above < number:
             raise errors.InvalidValueError("the limit above its limit is not known")
-        if type(label) is not str or not label or not encoding.is_text(label):
+        if type(label) is not str or not label or not checks.is_text(label):
             raise errors.InvalidValueError("the label of its limit is not text")
         path = (*self.path(above), label) if above else (label,)
         if terms.d_out is None or self._number(path) is not None:

@@ -66,20 +66,13 @@ def require_text(what: str, **columns: Any) -> None:
     :raises LedgerDamagedError: naming the row and the column
     """
     for name, value in columns.items():
-        if not (is_plain(value) or (isinstance(value, str) and is_text(value))):
+        if not (is_plain(value) or (isinstance(value, str) and checks.is_text(value))):
             raise errors.LedgerDamagedError(f"{what} is unreadable: its {name} is not text")
 
 
 def is_plain(value: errors.Json) -> bool:
     """Return whether a value is text of ASCII characters, as most is."""
     return type(value) is str and value.isascii() and "\0" not in value
-
-
-def is_text(value: str) -> bool:
-    """Return whether a string can be shown and written: it has no NUL and no lone surrogate."""
-    if "\0" in value:
-        return False
-    return value.isascii() or not any("\ud800" <= one <= "\udfff" for one in value)
 
 
 def require_count(what: str, **columns: Any) -> None:
@@ -192,7 +185,7 @@ def _shape(value: errors.Json) -> Any:
     if value is None or type(value) in (bool, int):
         return value
     if type(value) is str:
-        if not is_text(value):
+        if not checks.is_text(value):
             raise errors.InvalidTypeError("it has a NUL or a lone surrogate")
         return value
     if type(value) is float:
@@ -216,7 +209,7 @@ def _is_plain(values: tuple[Any, ...]) -> bool:
     kinds = set(map(type, values))
     if kinds == {int}:
         return bool(max(map(abs, values)) < _LARGEST)
-    return kinds == {str} and is_text("".join(values))
+    return kinds == {str} and checks.is_text("".join(values))
 
 
 def _own_parts(kind: Kind, value: errors.Json) -> Any:

@@ -224,21 +224,17 @@ def _check(tree: Any, allowed: frozenset[Key]) -> None:
         if depth > DEEPEST:
             raise InvalidValueError("message is nested too deeply")
         if isinstance(one, str):
-            _check_text(one)
+            if len(one) > LONGEST_TEXT or not checks.is_text(one):
+                raise InvalidValueError(
+                    f"message has a string that is longer than {LONGEST_TEXT} letters, or has NUL "
+                    "or lone surrogates"
+                )
         elif isinstance(one, float) and not isfinite(one):
             raise InvalidValueError("message has a number that is too large for a double")
         elif isinstance(one, list):
             waiting += [(part, depth + 1) for part in one]
         elif isinstance(one, dict):
             waiting += [(part, depth + 1) for part in _parts(one, allowed)]
-
-
-def _check_text(one: str) -> None:
-    if len(one) > LONGEST_TEXT or "\0" in one or any("\ud800" <= c <= "\udfff" for c in one):
-        raise InvalidValueError(
-            f"message has a string that is longer than {LONGEST_TEXT} letters, or has NUL or lone "
-            "surrogates"
-        )
 
 
 def _parts(one: dict[str, Any], allowed: frozenset[Key]) -> list[Any]:

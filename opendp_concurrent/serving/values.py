@@ -106,18 +106,15 @@ def by_groups(groups: Any, of: str | None) -> Partition:
     return by_values(groups, None if of is None else checks.text(of=of))
 
 
+_OPERANDS = checks.each("expressions", checks.instance(tables.Expression))
+
+
 def expression(operation: str, operands: Json, given: Json) -> tables.Expression:
     """Return an expression; a step checks it against the columns of a table."""
-    of = tuple(_expression(one) for one in checks.elements("expressions", operands=operands))
+    of = _OPERANDS(operands=operands)
     if operation == "cast" and not isinstance(given, tables.Decimal):
         given = _TYPES.get(given)
-    return tables.Expression(checks.text(operation=operation), of, _fixed(given))
-
-
-def _expression(one: Json) -> tables.Expression:
-    if not isinstance(one, tables.Expression):
-        raise InvalidTypeError(f"an expression was expected, found {type(one).__name__}")
-    return one
+    return tables.Expression(checks.text(operation=operation), tuple(of), _fixed(given))
 
 
 def _fixed(given: Json) -> Any:

@@ -641,7 +641,7 @@ HOSTILE = {
         "bounds must be at most",
     ),
     "a comparison by its method": (where("__init__", A, A), "make_where refuses"),
-    "a negated number": (where("not", 3), "an expression was expected"),
+    "a negated number": (where("not", 3), "operands"),
     "a type of a column": (
         ours("columns", kinds=ours("mapping", items=pairs(("a", "eval")))),
         "kinds must be",
