@@ -13,7 +13,7 @@ pytest.importorskip("sqlglot", reason="!!! THE EXAMPLE OF VISITS IS NOT RUN: no 
 for _extra in ("polars", "pandas", "statsmodels", "matplotlib"):
     pytest.importorskip(_extra)
 PATH = Path(__file__).parents[1] / "docs" / "examples" / "visits.py"
-ROWS = 20_000
+ROWS = 6_000
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def example():
     spec = importlib.util.spec_from_file_location("visits_example", PATH)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.SLOTS, module.ROWS = 2**10, ROWS
+    module.SLOTS, module.ROWS = 2**8, ROWS
     dp.enable_features("contrib", "honest-but-curious")
     return module
 

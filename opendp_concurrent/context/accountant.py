@@ -10,7 +10,7 @@ from .. import _checks as checks
 from .. import _opendp as _native
 from .. import accounting, composition, errors, fdp, measures, queryables
 from .._opendp import dp
-from .search import nearest_passing
+from .search import nearest_passing, share_of
 
 shares = checks.at_most(composition.MOST_LAUNCHES, "each query has a share of its own")
 
@@ -97,12 +97,13 @@ def loss_under(
     """
     convert = composition.conversion(source, target, delta=delta)
     known = measures.composition_measure(target)
+    lost = cache(lambda loss: known.validate("d_mid", convert(loss)))
 
     def fits(loss: float) -> bool:
-        return known.at_most(known.validate("d_mid", convert(loss)), d_out)
+        return known.at_most(lost(loss), d_out)
 
     try:
-        loss: float = nearest_passing([fits], T=float)
+        loss: float = nearest_passing([fits], T=float, share=lambda one: share_of(lost(one), d_out))
     except (ValueError, dp.OpenDPException) as error:
         if isinstance(error, errors.ConcurrentError):
             raise

@@ -23,7 +23,7 @@ RULES = [
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 @given(epsilon=st.floats(0.1, 10.0), launches=st.integers(1, 10**7))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_shares_fit_and_cannot_be_larger(rule, epsilon, launches):
     d_out = (epsilon, 1e-6)
     share = oc.c.largest_share((APPROXIMATE, d_out), launches, accumulator=rule)

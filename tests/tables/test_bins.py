@@ -32,7 +32,7 @@ def searching(request, monkeypatch):
     render.statement.cache_clear()
 
 
-@settings(max_examples=12, **RELAXED)
+@settings(max_examples=7, **RELAXED)
 @given(st.data())
 def test_a_search_finds_the_bin(searching, draws):
     kind = draws.draw(st.sampled_from([int, float]))

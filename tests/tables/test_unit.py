@@ -111,7 +111,7 @@ def test_each_row_is_a_unit_on_each_engine(engine):
     assert answers(fixed.space, fixed) == expected
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(-1, 9)), max_size=9),
     st.tuples(st.sampled_from("abc"), st.integers(-1, 9)),
