@@ -94,6 +94,8 @@ def test_an_interrupt_that_stops_a_statement_is_an_interrupt():
 
 
 SCRIPT = """
+import sys
+sys.modules["sklearn"] = None  # which takes seconds, and which OpenDP would import
 import duckdb, opendp.prelude as dp, opendp_concurrent as oc
 dp.enable_features("contrib", "honest-but-curious")
 connection = duckdb.connect()

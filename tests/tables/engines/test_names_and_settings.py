@@ -288,6 +288,7 @@ def drop(name, connect, server):
 
 CASE = """
 import signal, sys
+sys.modules["sklearn"] = None  # which takes seconds, and which OpenDP would import
 import duckdb
 import opendp.prelude as dp
 import opendp_concurrent as oc
