@@ -1,6 +1,7 @@
 """Engines that the tests of tables run on."""
 
 import contextlib
+import gc
 from itertools import count
 
 import opendp.prelude as dp
@@ -19,6 +20,7 @@ from opendp_concurrent.tables.dialects import Dialect  # noqa: E402
 from .syntax import check_syntax  # noqa: E402
 
 dp.enable_features("contrib", "honest-but-curious")  # for fixtures of modules
+NUMBERS = count()
 
 
 def _text(self, tree, *, text=Dialect.text):
@@ -127,6 +129,26 @@ class OnSpark:
 
     def close(self):
         self._writer.close()
+
+
+@pytest.fixture
+def own_database(server):
+    """A function that connects to a PostgreSQL database of its own, which has a name."""
+    import psycopg
+
+    name = f"own_{next(NUMBERS)}"
+    server.execute(f"CREATE DATABASE {name}")
+    address = server.url.replace("+psycopg", "").rpartition("/")[0]
+    with contextlib.ExitStack() as opened:
+
+        def connect():
+            made = psycopg.connect(f"{address}/{name}", autocommit=True)
+            return opened.enter_context(contextlib.closing(made))
+
+        connect.name = name
+        yield connect
+        gc.collect()
+    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="module")

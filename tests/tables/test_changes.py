@@ -4,8 +4,9 @@ In 0.2.0 they were checked by ``scan`` and then believed. After a column had bec
 1.4 and 0.6 were one unit; of texts, one of them made launches fail, whose neighbours answered.
 """
 
-import gc
+from types import SimpleNamespace
 
+import duckdb
 import opendp.prelude as dp
 import pytest
 
@@ -14,54 +15,17 @@ from opendp_concurrent.errors import TableError
 from opendp_concurrent.tables.duckdb import DuckDB
 
 SCHEMA = {"person": int, "x": int}
-NAMES = iter(f"changes_{number}" for number in range(10**6))
-
-
-class OnDuckDB:
-    """Connections to one database."""
-
-    def __init__(self):
-        duckdb = pytest.importorskip("duckdb")
-        self.first = duckdb.connect()
-        self.connect = self.first.cursor
-
-    def close(self):
-        self.first.close()
-
-
-class OnPostgreSQL:
-    """Connections to a database of its own."""
-
-    def __init__(self, server):
-        psycopg = pytest.importorskip("psycopg")
-        self._server, self._name = server, next(NAMES)
-        server.execute(f"CREATE DATABASE {self._name}")
-        address = server.url.replace("+psycopg", "").rpartition("/")[0]
-        self._opened = []
-
-        def connect():
-            found = psycopg.connect(f"{address}/{self._name}", autocommit=True)
-            self._opened.append(found)
-            return found
-
-        self.connect, self.first = connect, connect()
-
-    def close(self):
-        gc.collect()
-        for one in self._opened:
-            one.close()
-        self._server.execute(f"DROP DATABASE {self._name} WITH (FORCE)")
 
 
 @pytest.fixture(params=["duckdb", "postgres"])
 def place(request):
-    """A database of each engine that has transactions."""
-    if request.param == "duckdb":
-        found = OnDuckDB()
+    """A database of each engine that has transactions: a connection, and a function for more."""
+    if request.param == "postgres":
+        connect = request.getfixturevalue("own_database")
+        yield SimpleNamespace(first=connect(), connect=connect)
     else:
-        found = OnPostgreSQL(request.getfixturevalue("server"))
-    yield found
-    found.close()
+        with duckdb.connect() as first:
+            yield SimpleNamespace(first=first, connect=first.cursor)
 
 
 def do(connection, statements):
@@ -182,37 +146,27 @@ def test_a_change_while_a_statement_runs_is_not_seen_by_it(place, monkeypatch):
         assert outcome(lambda: total(table)(table))[0] is not int
 
 
-def test_a_schema_that_is_renamed_while_a_statement_runs(server, monkeypatch):
+def test_a_schema_that_is_renamed_while_a_statement_runs(own_database, monkeypatch):
     """What the name means now was not read: nobody gets the answer."""
-    place = OnPostgreSQL(server)
-    try:
-        do(place.first, "CREATE SCHEMA a; CREATE TABLE a.u (person TEXT, x INT)")
-        do(place.first, "INSERT INTO a.u VALUES ('1', 5); CREATE SCHEMA b")
-        do(place.first, "CREATE TABLE b.u (person INT, x INT); INSERT INTO b.u VALUES (2, 7)")
-        table = oc.tables.scan(place.first, ("b", "u"), SCHEMA, "person")
-        do(place.first, "ALTER SCHEMA b RENAME TO c; ALTER SCHEMA a RENAME TO b")
-        back = "ALTER SCHEMA b RENAME TO a; ALTER SCHEMA c RENAME TO b"
-        during(monkeypatch, table, lambda: do(place.first, back))
-        assert "TableError" in outcome(lambda: total(table)(table))[1]
-        monkeypatch.undo()
-        assert total(table)(table) == 7
-        table = None
-    finally:
-        place.close()
+    first = own_database()
+    do(first, "CREATE SCHEMA a; CREATE TABLE a.u (person TEXT, x INT)")
+    do(first, "INSERT INTO a.u VALUES ('1', 5); CREATE SCHEMA b")
+    do(first, "CREATE TABLE b.u (person INT, x INT); INSERT INTO b.u VALUES (2, 7)")
+    table = oc.tables.scan(first, ("b", "u"), SCHEMA, "person")
+    do(first, "ALTER SCHEMA b RENAME TO c; ALTER SCHEMA a RENAME TO b")
+    back = "ALTER SCHEMA b RENAME TO a; ALTER SCHEMA c RENAME TO b"
+    during(monkeypatch, table, lambda: do(first, back))
+    assert "TableError" in outcome(lambda: total(table)(table))[1]
+    monkeypatch.undo()
+    assert total(table)(table) == 7
 
 
 # --- DuckDB: what a generated column and a view are known by -----------------------------------
 
 
-@pytest.fixture
-def connection():
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect() as opened:
-        yield opened
-
-
 @pytest.mark.parametrize("name", ["t", 'a "b".c', "it's; --"])
-def test_columns_with_defaults_or_the_name_rowid_are_read(connection, name):
+def test_columns_with_defaults_or_the_name_rowid_are_read(name):
+    connection = duckdb.connect()
     spelled = '"' + name.replace('"', '""') + '"'
     connection.execute(f"CREATE TABLE {spelled} (person INT DEFAULT 3, rowid INT DEFAULT random())")
     connection.execute(f"INSERT INTO {spelled} VALUES (1, 5)")
@@ -225,7 +179,8 @@ def test_columns_with_defaults_or_the_name_rowid_are_read(connection, name):
 
 
 @pytest.mark.parametrize("before", ["x INT", "x INT DEFAULT CAST(0 AS INT)"])
-def test_a_generated_column_is_refused_afterwards(connection, before):
+def test_a_generated_column_is_refused_afterwards(before):
+    connection = duckdb.connect()
     connection.execute(f"CREATE TABLE t (person INT, {before})")
     table = oc.tables.scan(connection, "t", SCHEMA, "person")
     assert total(table)(table) == 0

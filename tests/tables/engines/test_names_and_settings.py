@@ -4,7 +4,6 @@
 certified then meant nothing. With ``array_nulls = off`` a public NULL became the text 'NULL'.
 """
 
-import contextlib
 import gc
 import subprocess
 import sys
@@ -175,7 +174,6 @@ def test_texts_are_compared_by_bytes_whatever_is_set_after_the_scan(database, ex
 # --- PostgreSQL -----------------------------------------------------------------------------------
 
 psycopg = pytest.importorskip("psycopg")
-NAMES = iter(f"names_and_settings_{number}" for number in range(10**6))
 SETTINGS = [
     "array_nulls = off",
     "quote_all_identifiers = on",
@@ -192,28 +190,17 @@ SETTINGS = [
 
 
 @pytest.fixture
-def postgres(server):
-    name = next(NAMES)
-    server.execute(f"CREATE DATABASE {name}")
-    address = server.url.replace("+psycopg", "").rpartition("/")[0]
-
-    def connect():
-        return psycopg.connect(f"{address}/{name}", autocommit=True)
-
-    with connect() as opened:
-        opened.execute(TABLE)
-    yield name, connect
-    gc.collect()
-    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+def postgres(own_database):
+    own_database().execute(TABLE)
+    return own_database
 
 
 def test_settings_of_a_database_change_no_answer(postgres):
-    name, connect = postgres
-    with connect() as opened:
+    with postgres() as opened:
         expected = answers(scanned(opened))
         for setting in SETTINGS:
-            opened.execute(f"ALTER DATABASE {name} SET {setting}")
-    with connect() as opened:  # as a login has it from now on
+            opened.execute(f"ALTER DATABASE {postgres.name} SET {setting}")
+    with postgres() as opened:  # as a login has it from now on
         assert answers(scanned(opened)) == expected
 
 
@@ -242,48 +229,33 @@ CREATE VIEW evil.pg_settings AS SELECT 'none' AS name;
 
 
 def test_functions_and_operators_of_users_are_not_called(postgres):
-    name, connect = postgres
-    with connect() as opened:
+    with postgres() as opened:
         expected = answers(scanned(opened))
         opened.execute(EVIL)
-        opened.execute(f"ALTER DATABASE {name} SET search_path = evil, pg_catalog, public")
-    with connect() as opened:
-        assert opened.execute("SELECT floor(1.5::float8) < 1").fetchone() == (
-            True,
-        )  # they are found
+        opened.execute(f"ALTER DATABASE {postgres.name} SET search_path = evil, pg_catalog, public")
+    with postgres() as opened:
+        found = opened.execute("SELECT floor(1.5::float8) < 1").fetchone()
+        assert found == (True,)  # they are found
         assert answers(scanned(opened)) == expected
 
 
 def test_rows_that_a_policy_would_hide_later_are_an_error(postgres, server):
-    name, connect = postgres
-    server.execute("DROP ROLE IF EXISTS one_who_reads")
-    with connect() as opened:
-        opened.execute("CREATE ROLE one_who_reads LOGIN")
-        opened.execute("GRANT SELECT ON visits TO one_who_reads")
-    with contextlib.ExitStack() as stack:
-        reader = stack.enter_context(login(connect, "one_who_reads"))
-        table = scanned(reader)
-        count = queries(table)[0]
-        assert count(table) == 4
-        with connect() as opened:
+    opened = postgres()
+    opened.execute("CREATE ROLE one_who_reads LOGIN; GRANT SELECT ON visits TO one_who_reads")
+    told = {**opened.info.get_parameters(), "user": "one_who_reads"}
+    try:
+        with psycopg.connect(**told, autocommit=True) as reader:
+            table = scanned(reader)
+            count = queries(table)[0]
+            assert count(table) == 4
             opened.execute("CREATE POLICY half ON visits USING (random() < 0.5)")
             opened.execute("ALTER TABLE visits ENABLE ROW LEVEL SECURITY")
-        with pytest.raises(dp.OpenDPException, match="the engine could not answer"):
-            count(table)
-    drop(name, connect, server)
-
-
-def login(connect, role):
-    with connect() as opened:
-        parameters = opened.info.get_parameters()
-    return psycopg.connect(**{**parameters, "user": role}, autocommit=True)
-
-
-def drop(name, connect, server):
-    gc.collect()
-    with connect() as opened:
-        opened.execute("DROP OWNED BY one_who_reads")
-    server.execute("DROP ROLE one_who_reads")
+            with pytest.raises(dp.OpenDPException, match="the engine could not answer"):
+                count(table)
+    finally:
+        table = count = None
+        gc.collect()
+        opened.execute("DROP OWNED BY one_who_reads; DROP ROLE one_who_reads")
 
 
 CASE = """

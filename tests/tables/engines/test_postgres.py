@@ -18,23 +18,14 @@ psycopg = pytest.importorskip("psycopg")
 
 SECRET = "secret-7261"
 SCHEMA = {"person": int, "note": str}
-NAMES = iter(f"tables_{number}" for number in range(10**6))
 
 
 @pytest.fixture
-def connection(server):
-    """A connection to a database of its own."""
-    name = next(NAMES)
-    server.execute(f"CREATE DATABASE {name}")
-    address = server.url.replace("+psycopg", "").rpartition("/")[0]
-    with psycopg.connect(f"{address}/{name}", autocommit=True) as opened:
-        opened.execute("CREATE TABLE notes (person INT, note TEXT)")
-        opened.execute(
-            f"INSERT INTO notes VALUES (1, '{SECRET}'), (1, 'b'), (2, NULL), (NULL, 'c')"
-        )
-        yield opened
-    gc.collect()
-    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+def connection(own_database):
+    opened = own_database()
+    opened.execute("CREATE TABLE notes (person INT, note TEXT)")
+    opened.execute(f"INSERT INTO notes VALUES (1, '{SECRET}'), (1, 'b'), (2, NULL), (NULL, 'c')")
+    return opened
 
 
 def notes(connection, **options):
