@@ -115,10 +115,7 @@ def a_launch_costs_what_the_map_says(recipe: Recipe) -> Iterator[str]:
         pass
     else:
         yield from charges(root, whole.what, D_INS)
-    again = recipe.cases()
-    assert again is not None
     try:
-        whole = again[-1]
         bound = in_filter(whole)
         root = bound(whole.data)
         root(whole.what)
@@ -232,14 +229,16 @@ def updates_reach_the_innermost_and_nobody_in_between(recipe: Recipe) -> Iterato
 
 def a_refused_update_is_shown_to_nobody(recipe: Recipe) -> Iterator[str]:
     """Also where nothing takes updates, and where they come inside of a query."""
+    if recipe.subject.data() and recipe.subject.kind is not Kind.CONTINUAL:
+        return
+    cases = recipe.cases()
+    if cases is None:
+        return
     for message in (
+        (0, oc.handles.Update(CANARY)),  # first: a probe that has an item got it with this query
         oc.handles.Update(CANARY),
         oc.handles.Updates([CANARY]),
-        (0, oc.handles.Update(CANARY)),
     ):
-        cases = recipe.cases()
-        if cases is None or not (cases[0].on_stream or cases[0].continual):
-            return
         talk = opened(cases[-1])
         if talk is None:
             return
@@ -302,11 +301,11 @@ def what_is_charged_on_a_stream_is_fed(recipe: Recipe) -> Iterator[str]:
 
 def what_refuses_charges_nothing(recipe: Recipe) -> Iterator[str]:
     """Whatever refuses to be launched leaves the account as it was."""
+    cases = recipe.cases()
+    if cases is None or not is_measurement(cases[-1]):
+        return
+    whole = cases[-1]
     for make in (odometer_for, in_filter, in_composition):
-        cases = recipe.cases()
-        if cases is None or not is_measurement(cases[-1]):
-            return
-        whole = cases[-1]
         try:
             root = make(whole)(whole.data)
         except REFUSALS:
@@ -511,10 +510,10 @@ def holds_data(thing: Any) -> bool:
 
 def errors_hold_no_data(recipe: Recipe) -> Iterator[str]:
     """Neither in their text, nor in their arguments, nor in frames of this package."""
+    cases = recipe.cases()
+    if cases is None:
+        return
     for query in (None, "text", object(), (7, None)):
-        cases = recipe.cases()
-        if cases is None:
-            return
         talk = opened(cases[-1])
         if talk is None:
             return
