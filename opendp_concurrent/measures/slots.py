@@ -178,7 +178,7 @@ class AnyOrder:
 # The tensor product of trade-off functions, for losses that are fixed up front [VZ23].
 #
 # It is no bound for adaptively chosen losses [RHLMTL26], [TKRH26], as the tests
-# in tests/verify/test_forbidden.py compute. Only the compositor uses it.
+# in tests/verify/test_real_constructors.py compute. Only the compositor uses it.
 
 
 @dataclass(frozen=True, slots=True)

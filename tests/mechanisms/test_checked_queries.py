@@ -1,22 +1,31 @@
 """Queries are checked before they see the data."""
 
 import gc
+import inspect
+import logging
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import opendp.prelude as dp
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
+    MechanismError,
     PrivacyMapError,
     SpaceMismatchError,
+    UnsupportedMeasureError,
 )
+from opendp_concurrent.mechanisms.queries import rows_that_differ
 
-PURE = dp.max_divergence()
+from ..build import PURE, SPACE, opened
+
 SURE = 1e-3  # a scale whose noise is 0, but for odds of e^-1000
 FAR = 10**6
 
@@ -240,3 +249,316 @@ def test_the_stability_map_of_a_query_is_read_at_each_query(space):
     factor[0] = 10**6
     with pytest.raises(InvalidValueError, match="sensitivity of the query"):
         vector(query)
+
+
+# --- the sensitivity of a query was 1 if left out, at any d_in: 20 rows cost what 1 row costs ---
+
+OPTIONS = {
+    "above_threshold": {"threshold": 10},
+    "sparse_vector": {"threshold": 10, "max_hits": 1},
+    "guess_and_check": {"tolerance": 10, "max_hits": 1},
+}
+
+
+def made(name, space, d_in, *, then=False, **rest):
+    options = {"scale": 20.0, **OPTIONS[name], **rest}
+    if then:
+        return space >> getattr(oc.m, f"then_{name}")(PURE, d_in, **options)
+    return getattr(oc.m, f"make_{name}")(*space, PURE, d_in, **options)
+
+
+MAKERS = {f"{name} {then}": partial(made, name, then=then) for name in OPTIONS for then in (0, 1)}
+makers = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+@makers
+def test_there_is_no_sensitivity_but_at_a_distance_of_1(make):
+    for d_in in (0, 2, 20, 2**31 - 1):
+        with pytest.raises(InvalidTypeError, match=rf"^sensitivity must be given at d_in .{d_in}"):
+            make(SPACE, d_in)
+    other = SPACE[0], dp.user_distance("pairs")
+    for d_in in ((1, 1), "1", [1]):
+        with pytest.raises(InvalidTypeError, match="^sensitivity must .*at distance d_in"):
+            make(other, d_in)
+        assert make(other, d_in, sensitivity=1).map(d_in) > 0.0
+    real = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    assert make(real, 1.0).map(1.0) > 0.0
+    for d_in in (0.5, math.nextafter(1.0, 2.0), 3.0):
+        for rest in ({}, {"sensitivity": None}):
+            with pytest.raises(InvalidTypeError, match="sensitivity must"):
+                make(real, d_in, **rest)
+
+
+@makers
+def test_a_sensitivity_that_is_given_is_paid_for(make):
+    assert math.isclose(make(SPACE, 20, sensitivity=20).map(20), 20 * make(SPACE, 1).map(1))
+
+
+@makers
+def test_a_promise_at_d_in_says_nothing_about_larger_distances(make):
+    mechanism = make(SPACE, 3, sensitivity=3)
+    assert mechanism.map(2) <= mechanism.map(3)
+    for d_in in (4, 20, 2**31 - 1):
+        with pytest.raises(InvalidValueError, match=rf"d_in \({d_in}\) must be at most 3"):
+            mechanism.map(d_in)
+    with pytest.raises(dp.OpenDPException):
+        dp.c.make_approximate(mechanism).map(4)
+    with pytest.raises(InvalidValueError, match="must be at most 3"):
+        oc.c.cast(mechanism, dp.zero_concentrated_divergence()).map(4)
+    root = opened(100.0, d_in=20)
+    with pytest.raises(Exception, match="must be at most 3"):
+        root(mechanism)
+    assert root.privacy_loss() == 0.0
+
+
+def test_transformations_are_read_at_d_in():
+    """A query whose stability at d_in is above the sensitivity is refused, not only at 1."""
+    count = SPACE >> dp.t.then_count()
+    total = SPACE >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum()
+    replaced = SPACE >> dp.t.then_clamp((0, 10)) >> dp.t.then_sum()
+    replaced.map = lambda d_in: 0  # OpenDP reads its own
+
+    def asked(sensitivity, query):
+        promised = {"threshold": 10**6, "sensitivity": sensitivity}
+        return made("above_threshold", SPACE, 20, **promised)([1] * 5)(query)
+
+    assert asked(20, count).outcome is oc.handles.Outcome.BELOW
+    for query in (total, replaced):
+        with pytest.raises(InvalidValueError, match=r"\(200\) must be at most 20 at d_in \(20\)"):
+            asked(20, query)
+    with pytest.raises(InvalidValueError, match=r"\(20\) must be at most 1 at d_in \(20\)"):
+        asked(1, count)
+
+
+def context(contributions, **more):
+    return oc.concurrent_context(
+        data=[1] * 100,
+        privacy_unit=dp.unit_of(contributions=contributions),
+        privacy_loss=dp.loss_of(epsilon=3.0),
+        domain=SPACE[0],
+        **more,
+    )
+
+
+def test_contexts_ask_for_it_as_well():
+    def ask(contributions, **rest):
+        queries = context(contributions, split_evenly_over=2).query()
+        return [
+            getattr(queries, name)(PURE, contributions, **options, **rest)
+            for name, options in OPTIONS.items()
+        ]
+
+    for query in ask(20, sensitivity=20) + ask(1):
+        assert query.resolve(bounds=(1.0, 1e4)).map(query._d_in) <= 1.5
+    for query in ask(20):
+        with pytest.raises(InvalidTypeError, match=r"sensitivity must .*d_in \(20\)"):
+            query.resolve(bounds=(1.0, 1e4))
+    twenty = context(20)
+    query = twenty.query(epsilon=1.0).above_threshold(PURE, 1, 20.0, threshold=9)
+    with pytest.raises(Exception, match="must be at most 1"):
+        query.release()
+    assert twenty.current_privacy_loss() == 0.0
+
+
+def test_other_constructors_take_their_stability_at_d_in():
+    one, four = (
+        oc.m.make_private_multiplicative_weights(
+            *SPACE, PURE, d_in=d_in, d_out=1.0, universe=4, queries=5, size=100_000
+        )
+        for d_in in (1, 4)
+    )
+    for weights, d_in in ((one, 1), (four, 4)):
+        assert weights.map(d_in) <= 1.0
+        with pytest.raises(InvalidValueError, match="must be at most"):
+            weights.map(d_in + 1)
+    assert four.plan.scale > 1.5 * one.plan.scale
+    stream = oc.integer_stream(0, 1), oc.event_presence()
+    alarm = oc.m.make_alarm(*stream, PURE, scale=20.0, threshold=10)
+    assert math.isclose(alarm.map(20), 20 * alarm.map(1))
+
+
+def test_no_constructor_has_a_sensitivity_by_default():
+    constructors = [
+        one
+        for group in (oc.c, oc.m, oc.t)
+        for name, one in vars(group).items()
+        if name.startswith(("make_", "then_"))
+    ]
+    with_one = [one for one in constructors if "sensitivity" in inspect.signature(one).parameters]
+    assert len(with_one) >= 6
+    for one in with_one:
+        assert inspect.signature(one).parameters["sensitivity"].default is None, one
+
+
+@pytest.mark.parametrize("metric", [dp.symmetric_distance(), dp.insert_delete_distance()])
+def test_records_of_a_known_number_only_change_so_nothing_is_monotone(metric):
+    """One added means one removed: some counts rise and others fall, as in change-one distance."""
+    space = dp.vector_domain(dp.atom_domain(T=int), size=10), metric
+    made("above_threshold", space, 2, sensitivity=1)
+    with pytest.raises(InvalidValueError, match="monotone must be False"):
+        made("above_threshold", space, 2, sensitivity=1, monotone=True)
+
+
+# --- counts of the rows of a plan, whose sensitivity is what OpenDP certifies ------------------
+
+pl = pytest.importorskip("polars")
+
+SCHEMA = {"who": pl.Int64, "age": pl.Int64}
+EMPTY = pl.LazyFrame(schema=SCHEMA)
+DOMAIN = dp.domain_of(EMPTY, infer=True)
+SYMMETRIC = dp.symmetric_distance()
+BY_WHO = dp.symmetric_id_distance(pl.col("who"))
+Bound = dp.polars.Bound
+
+
+def frame(rows):
+    return pl.LazyFrame(rows, schema=SCHEMA, orient="row")
+
+
+def first_rows(k):
+    return EMPTY.filter(pl.int_range(pl.len()).over("who") < k)
+
+
+PLANS = {
+    "all": (EMPTY, lambda rows: rows),
+    "older": (EMPTY.filter(pl.col("age") > 4), lambda rows: [one for one in rows if one[1] > 4]),
+    "changed": (
+        EMPTY.with_columns(pl.col("age") * 2).filter(pl.col("age") > 9),
+        lambda rows: [one for one in rows if 2 * one[1] > 9],
+    ),
+}
+ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=8)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@settings(max_examples=15)
+@given(rows=ROWS)
+def test_the_count_is_the_number_of_rows_and_moves_by_at_most_the_map(plan, rows):
+    lazyframe, of = PLANS[plan]
+    made = oc.t.make_frame_count(DOMAIN, SYMMETRIC, lazyframe)
+    here = made(frame(rows))
+    assert here == len(of(rows))
+    for index in range(len(rows)):
+        assert abs(made(frame(rows[:index] + rows[index + 1 :])) - here) <= made.map(1)
+
+
+@settings(max_examples=20)
+@given(rows=ROWS, k=st.integers(1, 3))
+def test_a_truncated_count_moves_by_at_most_k_if_a_person_leaves(rows, k):
+    made = oc.t.make_frame_count(DOMAIN, BY_WHO, first_rows(k))
+    assert made.map(1) == k
+    here = made(frame(rows))
+    for who in {who for who, _ in rows}:
+        assert abs(made(frame([one for one in rows if one[0] != who])) - here) <= k
+
+
+@pytest.mark.parametrize(
+    ("metric", "d_in", "sensitivity"),
+    [
+        (SYMMETRIC, 3, 3),
+        (dp.insert_delete_distance(), 3, 3),
+        (dp.change_one_distance(), 3, 6),
+        (dp.hamming_distance(), 3, 6),
+        (dp.frame_distance(SYMMETRIC), [Bound(per_group=4)], 4),
+        (dp.frame_distance(SYMMETRIC), [Bound(by=["age"], per_group=2, num_groups=3)], 6),
+        (
+            dp.frame_distance(SYMMETRIC),
+            [Bound(by=["age"], per_group=2, num_groups=3), Bound(per_group=5)],
+            5,
+        ),
+    ],
+)
+def test_the_map_is_the_number_of_rows_that_differ(metric, d_in, sensitivity):
+    made = oc.t.make_frame_count(DOMAIN, metric, EMPTY.filter(pl.col("age") > 4))
+    assert made.map(d_in) == sensitivity
+
+
+def test_bounds_that_do_not_bound_the_rows_are_refused():
+    for bounds in ([], [Bound(num_groups=3)], [Bound(by=["age"], per_group=2)]):
+        with pytest.raises(InvalidValueError, match="^d_in must bound the number of rows"):
+            rows_that_differ(bounds)
+
+
+@pytest.mark.parametrize("unit", [BY_WHO, dp.change_one_id_distance(pl.col("who"))])
+def test_individuals_with_any_number_of_rows_are_refused(unit):
+    with pytest.raises(InvalidValueError, match="truncate first"):
+        oc.t.make_frame_count(DOMAIN, unit, EMPTY.filter(pl.col("age") > 4))
+
+
+def test_plans_without_a_certified_stability_are_refused():
+    for plan in (
+        EMPTY.select(pl.len()),
+        EMPTY.filter(pl.col("age") > pl.col("age").mean()),
+        EMPTY.head(3),
+        EMPTY.map_batches(lambda frame: frame),
+    ):
+        with pytest.raises(InvalidValueError, match="^lazyframe must be a plan"):
+            oc.t.make_frame_count(DOMAIN, SYMMETRIC, plan)
+
+
+def test_a_sparse_vector_checks_the_sensitivity_of_a_count():
+    pure = dp.max_divergence()
+    search = oc.m.make_above_threshold(DOMAIN, BY_WHO, pure, 1, scale=0.01, threshold=2)
+    handle = search(frame([(1, 9), (1, 2), (2, 5)]))
+    with pytest.raises(InvalidValueError, match=r"^the sensitivity of the query \(2\)"):
+        handle(oc.t.make_frame_count(DOMAIN, BY_WHO, first_rows(2)))
+    assert handle(oc.t.make_frame_count(DOMAIN, BY_WHO, first_rows(1)))
+
+
+@pytest.mark.parametrize("route", ["chain", "query"])
+def test_an_error_of_polars_shows_no_row(tmp_path, caplog, route):
+    path = tmp_path / "visits.csv"
+    rows = "who,age\n" + "1,2\n" * 500  # more than Polars reads to infer the types
+    path.write_text(rows)
+    data = oc.uncollected(pl.scan_csv(path))
+    path.write_text(f"{rows}3,SECRET\n")
+    made = oc.t.make_frame_count(DOMAIN, SYMMETRIC, EMPTY.filter(pl.col("age") > 1))
+    pure = dp.max_divergence()
+    if route == "chain":
+        odometer = oc.make_concurrent_odometer(DOMAIN, SYMMETRIC, pure)
+        handle, ask = odometer(data), made >> dp.m.then_laplace(scale=4.0)
+    else:
+        handle, ask = oc.m.make_above_threshold(DOMAIN, SYMMETRIC, pure, 1, 1.0, 5)(data), made
+    with (
+        caplog.at_level(logging.ERROR, "opendp_concurrent.measurements"),
+        pytest.raises(MechanismError) as refusal,
+    ):
+        handle(ask)
+    assert "SECRET" not in str(refusal.value)
+    assert refusal.value.__context__ is None
+    assert "SECRET" in caplog.text  # the owner's log
+    if route == "chain":
+        assert handle.privacy_loss(1) == 0.25
+
+
+# --- measures and shares that a mechanism refuses of its own, by class and name of the argument ---
+
+ZCDP = dp.zero_concentrated_divergence()
+
+
+def weights(measure, **options):
+    given = {"size": 1000, **options}
+    return oc.m.make_private_multiplicative_weights(*SPACE, measure, 1, 1.0, 4, 9, **given)
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "call"),
+    [
+        (UnsupportedMeasureError, "output_measure", lambda: weights(dp.renyi_divergence())),
+        (UnsupportedMeasureError, "output_measure", lambda: weights(oc.tradeoff())),
+        (InvalidValueError, "beta", lambda: weights(ZCDP, beta=1.0)),
+        (
+            UnsupportedMeasureError,
+            "output_measure",
+            lambda: oc.m.make_projected_queries(*SPACE, PURE, 1, [0.5], 4, size=10),
+        ),
+        (
+            InvalidValueError,
+            "beta",
+            lambda: oc.mechanisms.sparse_vector_accuracy(2.0, 4.0, 9, beta=0.0),
+        ),
+    ],
+)
+def test_it_is_refused_by_the_name_of_the_argument(error, words, call):
+    with pytest.raises(error, match=f"^{words}"):
+        call()

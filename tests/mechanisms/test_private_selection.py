@@ -2,9 +2,15 @@
 
 import math
 from collections import Counter
+from fractions import Fraction
+from itertools import product
 
+import mpmath as mp
 import opendp.prelude as dp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mpf
 from scipy.stats import binom
 
 import opendp_concurrent as oc
@@ -15,7 +21,19 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.mechanisms.selection import RandomRuns, most_of, scale_for
+from opendp_concurrent.fdp.session import SELECTIONS
+from opendp_concurrent.mechanisms import selection as events
+from opendp_concurrent.mechanisms.selection import (
+    LARGEST,
+    RandomRuns,
+    fair,
+    happens,
+    mean_of,
+    most_of,
+    runs_of_mean,
+    scale_for,
+    selection,
+)
 
 from ..build import opened
 from .selection_oracle import selected, weights
@@ -238,3 +256,112 @@ def test_an_eta_whose_mean_underflows_is_refused(space, eta):
     least = oc.c.make_private_selection(release(space, Answers(1)), 5, eta=1e-300).map(1)
     none = oc.c.make_private_selection(release(space, Answers(1)), 5, eta=0.0).map(1)
     assert least == pytest.approx(none, rel=1e-9)
+
+
+# --- the number of runs has exactly the law that its price is for ------------------------------
+COUNT = 500
+
+
+class Script:
+    """Noise that was written down before; it raises when it is used up."""
+
+    def __init__(self, draws):
+        self.draws = list(draws)
+
+    def draw(self):
+        return self.draws.pop(0)
+
+
+def probabilities(chance, bits):
+    """The probabilities of True, of False, and of more bits being needed."""
+    found = Counter()
+    for script in product((-1, 1), repeat=bits):
+        try:
+            found[happens(chance, Script(script))] += 1
+        except IndexError:
+            found[None] += 1
+    return [Fraction(found[key], 2**bits) for key in (True, False, None)]
+
+
+@given(st.fractions(0, 1, max_denominator=60).filter(lambda one: one < 1))
+def test_an_event_has_exactly_its_probability(chance):
+    yes, no, open_ = probabilities(chance, 8)
+    assert yes <= chance <= yes + open_
+    assert no <= 1 - chance <= no + open_
+    assert open_ <= Fraction(1, 2**8)
+
+
+def test_a_fair_bit_is_a_sign_and_never_zero():
+    assert [fair(Script([0, 0, 5])), fair(Script([0, -1])), fair(Script([1]))] == [
+        True,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mean", "eta", "most"),
+    [(3.0, 1.0, None), (3.0, 1.0, 4), (3.0, 0.5, None), (4.0, 0.0, None), (4.0, 0.0, 6)],
+)
+def test_runs_have_the_law_of_the_oracle(mean, eta, most):
+    scale = scale_for(mean, eta)
+    runs = RandomRuns(scale, eta, most_of(scale) if most is None else most)
+    found = Counter(runs.draw() for _ in range(COUNT))
+    law = weights(runs.scale, eta, runs.most)
+    assert max(found) <= runs.most
+    for k in range(1, min(runs.most, 12) + 1):
+        low, high = binom.ppf(ODDS, COUNT, law[k - 1]), binom.isf(ODDS, COUNT, law[k - 1])
+        assert low <= found[k] <= high
+
+
+def test_a_geometric_law_for_a_logarithmic_one_would_be_seen():
+    scale = scale_for(4.0, 0.0)
+    found = Counter(RandomRuns(scale, 1.0, 10**6).draw() for _ in range(COUNT))
+    law = weights(scale, 0.0, 500)
+    assert not binom.ppf(ODDS, COUNT, law[0]) <= found[1] <= binom.isf(ODDS, COUNT, law[0])
+
+
+@given(st.floats(1.001, 1e6), st.sampled_from([0.0, 0.25, 0.5, 1.0]))
+def test_a_scale_is_found_for_each_mean(mean, eta):
+    scale = scale_for(mean, eta)
+    assert 0.0 < scale <= LARGEST
+    assert mean_of(scale, eta) == pytest.approx(mean, rel=1e-6)
+    law = RandomRuns(scale, eta, most_of(scale))
+    assert math.exp(-(law.most - 1) / scale) <= 2e-22
+
+
+# --- the best of several runs as an event: its number of runs, and its loss beside exact laws ---
+
+T = oc.TradeoffFunction
+
+
+def exact_mean(runs):
+    """The mean of the truncated negative binomial distribution, to 50 digits."""
+    gamma = -mp.expm1(-1 / mpf(runs.scale))
+    if runs.eta == 0.0:
+        return (1 / gamma - 1) / -mp.log(gamma)
+    eta = mpf(runs.eta)
+    return eta * (1 - gamma) / (gamma * -mp.expm1(eta * mp.log(gamma)))
+
+
+@pytest.mark.parametrize("mean", [1 + 1e-9, 1.5, 10.0, 1 / 3 * 100, 1e6])
+@pytest.mark.parametrize("shape", [0.0, 1e-6, 0.3, 1.0, 2.5, 50.0])
+def test_the_mean_is_never_below_that_of_the_event(mean, shape):
+    runs = runs_of_mean(mean, shape)
+    with mp.workdps(50):
+        assert mpf(mean) <= exact_mean(runs) <= mpf(mean) * (1 + mpf("1e-9"))
+
+
+def test_what_has_no_scale_or_no_bound_is_no_privacy(monkeypatch):
+    strong = oc.fdp.Session(T.gaussian(50.0), T.gaussian(50.0))
+    assert selection(strong, 100.0, 1.0).delta(10.0) > 0.9
+    assert selection(oc.fdp.Session(), 2.0, 1.0) == T.identity()
+    monkeypatch.setattr(events, "_STEPS", 0)
+    assert runs_of_mean(2.0, 1.0) is None
+    assert selection(oc.fdp.Session(), 2.0, 1.0) == T.worst()
+
+
+def test_the_reader_of_events_knows_it():
+    assert SELECTIONS == [selection]
+    run = oc.fdp.Session(T.pure(0.1), T.pure(0.1))
+    assert 0.1 < SELECTIONS[0](run, 5.0, 1.0).epsilon(0.0) < 0.3

@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from itertools import count, pairwise
+from fractions import Fraction
+from itertools import accumulate, count, pairwise
 
 import numpy as np
 import opendp.prelude as dp
@@ -12,15 +13,23 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
+from opendp_concurrent.errors import UnsupportedMeasureError
 from opendp_concurrent.mechanisms.noise import EDGES
 from opendp_concurrent.streams import counter as methods
+from opendp_concurrent.streams import digits as epochs
 from opendp_concurrent.streams import window
 from opendp_concurrent.streams.digits import (
+    LARGEST_RELEASE,
     DigitNoise,
     Digits,
+    Epoch,
+    EpochsPrefix,
     NodeNoise,
     best_digits,
+    epoch,
+    is_laplace,
     least_base,
+    noise_loss,
 )
 
 from ..some import slow
@@ -260,3 +269,175 @@ def test_the_measured_error_is_the_formula():
         found = np.mean(np.array(handle(None), dtype=float) ** 2)
         expected = 2 * shape.nodes(high) * 20.0**2
         assert found == pytest.approx(expected, rel=7 * math.sqrt(5 / runs))
+
+
+# --- epochs of digit trees: their lengths, their noise, exact adversaries across epochs --------
+
+dp.enable_features("contrib", "honest-but-curious")
+SHORT = [Epoch(1, Digits(3, 1)), Epoch(3, Digits(3, 2)), Epoch(2, Digits(5, 1))]
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Epochs of one, three and two steps."""
+    monkeypatch.setattr(epochs, "epoch", SHORT.__getitem__)
+
+
+def test_each_epoch_is_in_its_tree_and_ends_with_few_nodes():
+    for number in range(epochs.MOST_EPOCHS):
+        one = epoch(number)
+        assert one.length <= (one.digits.base**one.digits.height - 1) // 2
+        assert one.digits.nodes(one.length) <= 3
+        assert 0.6 <= Fraction(one.length, 13 * 4**number) <= 1.7
+    assert sum(epoch(number).length for number in range(epochs.MOST_EPOCHS)) > 2**61
+
+
+def test_the_first_epochs_are_those_of_the_theory():
+    found = [(one.length, one.digits.height, one.digits.base) for one in map(epoch, range(10))]
+    assert found == [
+        *((11, 2, 11), (49, 3, 7), (169, 3, 13), (686, 4, 7), (2197, 4, 13), (13122, 5, 9)),
+        *((57122, 5, 13), (130321, 5, 19), (742586, 6, 13), (2476099, 6, 19)),
+    ]
+
+
+@pytest.mark.parametrize(("number", "degree"), [(1, 1), (2, 1), (13, 2), (832, 2), (2**70, 5)])
+def test_roots_are_rounded_to_the_nearest(number, degree):
+    found = epochs._rounded_root(number, degree)
+    assert (2 * found - 1) ** degree <= number * 2**degree < (2 * found + 1) ** degree
+
+
+def test_errors_are_those_of_the_nodes():
+    """Each step by itself."""
+    variances, before, steps = [], 0, 300
+    for one in map(epoch, range(4)):
+        node = 2 * one.digits.height**2
+        variances += [before + node * one.digits.nodes(at) for at in range(1, one.length + 1)]
+        before = variances[-1]
+    found = oc.streams.counter_rmse(steps, PURE, endless=True)
+    assert found == pytest.approx(math.sqrt(np.mean(variances[:steps])), rel=1e-12)
+
+
+def test_the_noise_of_a_node_grows_with_the_levels(monkeypatch):
+    scales = []
+
+    class Kept:
+        def __init__(self, scale, laplace):
+            assert laplace
+            scales.append(scale)
+
+        def draw(self):
+            return 0
+
+    monkeypatch.setattr(epochs, "NodeNoise", Kept)
+    prefix = EpochsPrefix(0.1)
+    prefix.update_all(np.ones(300, dtype=np.int64))
+    assert prefix.total() == 300
+    for scale, number in zip(scales, range(4), strict=True):
+        height = epoch(number).digits.height
+        assert height * Fraction(0.1) <= Fraction(scale) < height * Fraction(0.1) * (1 + 2**-50)
+
+
+@pytest.mark.parametrize("ask", [1, 3, 1000])
+def test_items_come_one_by_one_or_together(monkeypatch, ask):
+    """The same nodes are released, whenever sums are asked for."""
+
+    class Nothing:
+        def __init__(self, scale, laplace):
+            pass
+
+        def draw(self):
+            return 0
+
+    monkeypatch.setattr(epochs, "NodeNoise", Nothing)
+    items = np.arange(400) % 7
+    one_by_one, together = EpochsPrefix(1.0), EpochsPrefix(1.0)
+    for place, total in enumerate(accumulate(items.tolist()), 1):
+        one_by_one.update(int(items[place - 1]))
+        if place % ask == 0:
+            assert one_by_one.total() == total
+    together.update_all(items[:123])
+    together.update_all(items[123:])
+    assert together.total() == one_by_one.total() == items.sum()
+    assert together.steps == one_by_one.steps == 400
+
+
+@pytest.mark.parametrize("skipped", [0, *slow([1, 3])])
+def test_an_adversary_gains_what_one_release_loses(bits, modular, short, skipped):
+    """All adversaries who choose both streams adaptively, within and across epochs."""
+    counter = oc.m.make_counter(*bits, PURE, scale=0.5)
+
+    def spawn():
+        handle = counter([])
+        handle.update_all([None] * skipped)
+        return handle
+
+    found = verify.continual_epsilon([modular(spawn)], (None, 1), verify.events_differ(1), 2)
+    assert 0.45 * counter.map(1) < found <= counter.map(1) + 1e-9
+
+
+def test_noise_that_is_drawn_anew_for_a_finished_epoch_is_caught(bits, modular, short, monkeypatch):
+    counter = oc.m.make_counter(*bits, PURE, scale=0.5)
+
+    def forgetful(self):
+        if not self._left:
+            self._before, number = self._before + self._tree._sum, self._number
+            for _ in range(epoch(number).digits.nodes(epoch(number).length)):
+                self._before += self._tree._noise._draw()
+            self._open(number + 1)
+
+    monkeypatch.setattr(EpochsPrefix, "_next", forgetful)
+    law = modular(lambda: counter([]))
+    assert verify.continual_epsilon([law], (None, 1), verify.events_differ(1), 2) > 2.5
+
+
+# --- noise for the nodes of a tree: of the right kind, clamped, and drawn ahead ----------------
+
+ZCDP = dp.zero_concentrated_divergence()
+TINY = 1e-3  # noise is 0 but once in e^1000
+
+
+@pytest.mark.parametrize("laplace", [True, False])
+def test_releases_are_clamped(laplace):
+    noise = NodeNoise(TINY, laplace)
+    assert noise.release(LARGEST_RELEASE + 1) == LARGEST_RELEASE
+    assert noise.release(-LARGEST_RELEASE - 1) == -LARGEST_RELEASE
+
+
+def test_draws_come_in_growing_batches_and_each_is_used_once(monkeypatch):
+    sizes = []
+
+    def invoke(measurement, pointer):
+        size = measurement.input_domain.size
+        sizes.append(size)
+        return [1000 * len(sizes) + number for number in range(size)]
+
+    monkeypatch.setattr("opendp_concurrent.mechanisms.noise._native.invoke", invoke)
+    noise = NodeNoise(1.0, True)
+    released = [noise.release(0) for _ in range(16 + 64 + 256 + 1)]
+    assert sizes == [16, 64, 256, 256]
+    assert len(set(released)) == len(released)
+
+
+@pytest.mark.parametrize(("laplace", "variance"), [(True, 200.0), (False, 100.0)])
+def test_noise_has_the_variance_of_its_kind(laplace, variance):
+    """Seven deviations of the mean of 4,000 squares."""
+    noise = NodeNoise(10.0, laplace)
+    squares = [noise.release(0) ** 2 for _ in range(4000)]
+    kurtosis = 6.0 if laplace else 3.0
+    assert sum(squares) / 4000 == pytest.approx(variance, rel=7 * ((kurtosis - 1) / 4000) ** 0.5)
+
+
+def test_the_kind_of_noise_is_that_of_the_measure():
+    assert [is_laplace(one) for one in (PURE, dp.approximate(PURE))] == [True, True]
+    gaussian = (ZCDP, dp.renyi_divergence(), oc.fixed_renyi_divergence(4.0), oc.gaussian_tradeoff())
+    assert not any(is_laplace(one) for one in gaussian)
+    for measure in (oc.tradeoff(), dp.approximate(ZCDP)):
+        with pytest.raises(UnsupportedMeasureError, match="no noise of its own here"):
+            is_laplace(measure)
+
+
+def test_the_loss_is_that_of_a_shift():
+    assert noise_loss(8.0, 2, PURE) == 0.25
+    assert noise_loss(8.0, 2, ZCDP) == 4 / 128
+    one_step_more = noise_loss(8.0, 1, oc.gaussian_tradeoff())
+    assert 0.25 <= one_step_more <= 0.25 * (1 + 1e-14)

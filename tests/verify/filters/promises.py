@@ -13,7 +13,6 @@ from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.accounting.rule import from_rule
 
 from . import promised_sums as sums
-from . import promised_tradeoffs as tradeoffs
 from .promise import Check, Promise
 from .promised_approximate import (
     ORDER_PARTS,
@@ -50,10 +49,10 @@ def promises(loosened: float = 1.0) -> list[Promise]:
         "RenyiDivergence, orders": (("curve",), sums.renyi_curve),
         "FixedRenyiDivergence, sum": (("divergence",), sums.fixed_renyi),
         "TruncatedConcentratedDivergence, sum": (("rho", "omega"), sums.truncated_sum),
-        "GaussianTradeoff, squares": (MU, tradeoffs.squares),
-        "Tradeoff, compositor": (FUNCTION, tradeoffs.compositor),
-        "Tradeoff, slots": (FUNCTION, tradeoffs.slots),
-        "Tradeoff, ladder": (FUNCTION, tradeoffs.ladder_units),
-        "Tradeoff, residue": (MU, tradeoffs.gaussian_residue),
+        "GaussianTradeoff, squares": (MU, sums.squares),
+        "Tradeoff, compositor": (FUNCTION, sums.compositor),
+        "Tradeoff, slots": (FUNCTION, sums.slots),
+        "Tradeoff, ladder": (FUNCTION, sums.ladder_units),
+        "Tradeoff, residue": (MU, sums.gaussian_residue),
     }
     return [Promise(name, *parts, loosened) for name, parts in all_of_them.items()]
