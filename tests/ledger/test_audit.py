@@ -64,7 +64,7 @@ def test_an_edited_charge_is_noticed(spent, tools):
         "d_mid": """'{"double":"0x1.0000000000000p-4"}'""",
         "hash": f"'{64 * '0'}'",
     }
-    for sequence in (1, 3, 5):
+    for sequence in (1, 5):
         for column, value in changes.items():
             restore = edit(spent, column, value, CHARGES, f"WHERE sequence = {sequence}")
             refused(spent, f"charge {sequence} does not follow")

@@ -71,13 +71,13 @@ def test_no_moment_leaves_a_ledger_locked_though_the_exception_is_kept(name, tmp
         beside = LAUNCHES["blocks" if name == "blocks" else "filter"](another)
         launch()
         while came:
-            moment += 1 + moment // 20
+            moment += 1 + moment // 10
             before = ledger.summary().launches
             came = interrupted(moment, launch, kept)
             assert ledger.summary().launches - before <= 2
             beside()  # raised LedgerError: the database is locked
             launch()
-    assert len(kept) > 40
+    assert len(kept) > 25
 
 
 def test_no_moment_loses_an_answer_that_is_charged_or_charges_a_key_twice(tmp_path):
@@ -104,13 +104,13 @@ def test_no_moment_loses_an_answer_that_is_charged_or_charges_a_key_twice(tmp_pa
             )
 
         while came:
-            moment += 1 + moment // 20
+            moment += 1 + moment // 10
             labels.append(f"key {moment}")
             came = interrupted(moment, ask, kept)
             found = ask()
             assert ask() == found
             assert len(ledger.entries(label=labels[-1])) == 1
-    assert len(kept) > 40
+    assert len(kept) > 25
 
 
 LOCKED = """
@@ -150,7 +150,7 @@ def test_an_update_reaches_all_counters_of_a_stream_or_none():
     kept, moment, came = [], 0, True
     made = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1e9)
     while came:
-        moment += 1 + moment // 20
+        moment += 1 + moment // 10
         stream = oc.c.make_concurrent_continual(made)([])
         counters = [stream(counter) for _ in range(2)]
         came = interrupted(moment, lambda stream=stream: stream.update(5), kept)
