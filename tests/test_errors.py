@@ -32,19 +32,6 @@ def test_each_error_survives_pickling_with_its_fields(again):
         assert (str(other), other.args, vars(other)) == (str(error), error.args, vars(error))
 
 
-@pytest.mark.parametrize(
-    ("account", "words"),
-    [
-        (("filter",), "the filter"),
-        (("odometer", "filter 'a'"), "filter 'a' of the odometer"),
-        (("filter of ledger 'a b'", "odometer 2"), "odometer 2 of the filter of ledger 'a b'"),
-        (("filter 'b of c' of ledger 'a'",), "filter 'b of c' of ledger 'a'"),
-    ],
-)
-def test_a_path_is_read_from_its_end(account, words):
-    assert errors.phrase(account) == words
-
-
 @pytest.mark.parametrize("asked", [math.inf, (math.inf, 0.0)])
 def test_an_infinite_loss_is_named(asked):
     error = errors.BudgetExceededError(0.0, asked, 1.0, d_out=1.0)

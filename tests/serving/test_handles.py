@@ -18,13 +18,6 @@ def test_a_client_finds_and_drops_its_own_handles_only():
     assert handles.find("alice", name) is None
 
 
-def test_names_are_long_and_different():
-    handles = HandleStore()
-    names = {handles.keep("alice", None) for _ in range(100)}
-    assert len(names) == 100
-    assert all(len(name) == 32 for name in names)
-
-
 def test_what_is_used_stays_and_the_rest_expires(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])

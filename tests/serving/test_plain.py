@@ -63,17 +63,6 @@ def test_what_json_does_not_have_is_refused_without_its_value(value):
     assert "7" not in str(refused.value)
 
 
-def test_a_description_has_its_fields():
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
-    root = oc.make_concurrent_filter(odometer, 1, 1.0)([1])
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(0.5)
-    found = as_json(root.describe(count, d_in=1))
-    assert (found["loss"], found["interactive"]) == (2.0, False)
-    assert found["refusal"].startswith("the filter refuses")
-    json.dumps(found, allow_nan=False)
-
-
 def test_what_json_cannot_write_is_refused():
     inside: list = []
     inside.append(inside)
