@@ -179,7 +179,7 @@ def test_the_error_is_that_of_the_square_root_with_all_of_its_memory(steps):
 # --- counters by factorisation: exact adaptive adversaries, errors of real answers, and records ---
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
-BITS, NOISE = 2, 6.0
+COARSE, NOISE = 2, 6.0
 PRESENCE = verify.events_differ(1)
 FACTORS = {"with a horizon": buffered(4), "endless": endless(4)}
 
@@ -188,7 +188,7 @@ class Bare:
     """A prefix whose answer tells all that was released, on the grid."""
 
     def __init__(self, factor, release):
-        self.prefix = FactorPrefix(factor, BITS, self)
+        self.prefix = FactorPrefix(factor, COARSE, self)
         self.releases, self._release = (), release
 
     def release(self, total):
@@ -216,7 +216,7 @@ def releases_of(factor, items):
     norms = [length for length_, length in factor.blocks() for _ in range(length_)]
     coder = factor.coder()
     return [
-        coder.encode(item * inverse_norm(factor, BITS, norms[step]))
+        coder.encode(item * inverse_norm(factor, COARSE, norms[step]))
         for step, item in enumerate(items)
     ]
 
@@ -228,7 +228,7 @@ def test_an_adversary_gains_no_more_than_the_norm_allows(factor, order):
     factor, steps = FACTORS[factor], 2
     found = verify.continual_renyi([law(factor)], (None, 1), PRESENCE, steps, order)
     seen = sum(one * one for one in moves(factor, steps)) / (2 * NOISE**2)
-    declared = methods.factor_loss(1, factor.sensitivity(BITS, 1), NOISE, ZCDP, 1)
+    declared = methods.factor_loss(1, factor.sensitivity(COARSE, 1), NOISE, ZCDP, 1)
     assert 0.7 * order * seen < found <= order * seen + 1e-9
     assert found <= order * declared
 
@@ -252,7 +252,7 @@ def test_an_adversary_over_three_steps():
     worst = farthest(factor, 3) / (2 * NOISE**2)
     zeros = sum(one * one for one in moves(factor, 3)) / (2 * NOISE**2)
     assert 2 * zeros < found <= 2 * worst + 1e-9
-    assert found <= 2 * methods.factor_loss(1, factor.sensitivity(BITS, 1), NOISE, ZCDP, 1)
+    assert found <= 2 * methods.factor_loss(1, factor.sensitivity(COARSE, 1), NOISE, ZCDP, 1)
 
 
 def test_a_norm_without_its_buffers_is_caught(monkeypatch):
@@ -262,13 +262,13 @@ def test_a_norm_without_its_buffers_is_caught(monkeypatch):
     inverse_norm.cache_clear()
     found = verify.continual_renyi([law(factor)], (None, 1), PRESENCE, 2, 2.0)
     inverse_norm.cache_clear()
-    first_only = (1 << BITS) ** 2 / (2 * NOISE**2)
+    first_only = (1 << COARSE) ** 2 / (2 * NOISE**2)
     assert found > 2 * 1.4 * first_only
 
 
 def test_gaussian_dp_on_the_grid():
     factor = FACTORS["with a horizon"]
-    moved = factor.sensitivity(BITS, 1)
+    moved = factor.sensitivity(COARSE, 1)
     loss = methods.factor_loss(1, moved, NOISE, oc.gaussian_tradeoff(), 1)
     tight = math.sqrt(sum((one + 1) ** 2 for one in moves(factor, 2))) / NOISE
     for mu in (loss, tight):
