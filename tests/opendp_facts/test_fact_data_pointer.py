@@ -1,12 +1,10 @@
 """Data are converted once, and the pointer serves every launch; private names that this takes."""
 
-import ctypes
-
 import opendp.prelude as dp
 import pytest
-from opendp._convert import ATOM_MAP, c_to_py, py_to_c
+from opendp._convert import c_to_py, py_to_c
 from opendp._data import object_type
-from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib
+from opendp._lib import AnyObjectPtr
 from opendp.core import odometer_queryable_invoke, queryable_eval
 from opendp.mod import OpenDPException
 
@@ -39,36 +37,6 @@ def test_a_pointer_serves_many_launches_and_keeps_its_data(space, count, pointer
 def test_data_of_another_carrier_type_do_not_convert(count, data):
     with pytest.raises((TypeError, ValueError, OpenDPException)):
         py_to_c(data, c_type=AnyObjectPtr, type_name=count.input_carrier_type)
-
-
-def test_a_native_answer_is_read_through_a_slice(count, pointer):
-    """A vector's slice is its numbers; the slice, the name and the object are freed by these."""
-
-    def native(name, *arguments):
-        function = lib[name]
-        function.argtypes, function.restype = [ctypes.c_void_p], FfiResult
-        result = function(*arguments)
-        assert result.tag == 0
-        return result.payload.Ok
-
-    answer = address_of_an_answer(pointer, count)
-    kind = native("opendp_data__object_type", answer)
-    assert ctypes.string_at(kind) == b"Vec<i32>"
-    native("opendp_data__str_free", kind)
-    address = native("opendp_data__object_as_slice", answer)
-    numbers = FfiSlice.from_address(address)
-    assert numbers.len == 10
-    assert (ATOM_MAP["i32"] * numbers.len).from_address(numbers.ptr)[:] == DATA
-    native("opendp_data__slice_free", address)
-    native("opendp_data__object_free", answer)
-
-
-def address_of_an_answer(pointer, count):
-    """Address of a native object that holds the same data and is freed by nobody in Python."""
-    identity = dp.t.make_identity(count.input_domain, count.input_metric)
-    invoke = lib["opendp_core__transformation_invoke"]
-    invoke.argtypes, invoke.restype = [dp.Transformation, AnyObjectPtr], FfiResult
-    return invoke(identity, pointer).payload.Ok
 
 
 def test_queryables_hold_a_value_that_these_functions_ask(space, user):

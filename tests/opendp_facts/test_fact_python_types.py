@@ -6,6 +6,7 @@ import weakref
 
 import opendp.prelude as dp
 import pytest
+from opendp import mod
 from opendp._convert import _invoke_py_callback, _invoke_py_transition
 from opendp.core import odometer_invoke
 from opendp.mod import OpenDPException
@@ -73,6 +74,14 @@ def test_a_measurement_may_be_given_a_subclass_that_has_its_type(space, laplace)
     root = dp.c.make_fully_adaptive_composition(*space, PURE)([1])
     assert isinstance(root(measurement), int)
     assert isinstance((measurement >> (lambda answer: answer))([1]), int)
+    assert dp.c.make_pureDP_to_zCDP(measurement).map(1) == pytest.approx(0.125)
+    assert type(dp.t.make_identity(*space) >> measurement) is dp.Measurement
+
+
+def test_the_function_that_deserialises_is_looked_up_when_it_is_used(monkeypatch):
+    """``oc.install`` replaces it."""
+    monkeypatch.setattr(mod, "_deserialization_hook", lambda record: ("rebuilt", record))
+    assert dp.deserialize('{"some": 1}') == ("rebuilt", {"some": 1})
 
 
 def test_an_odometer_made_in_python_is_a_null_pointer_to_native_functions():
