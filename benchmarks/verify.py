@@ -129,8 +129,8 @@ def main() -> None:
     print_machine()
     total = 10_000
     feasible, seconds = simulations(total, options.workers)
-    excess = promises(5 if options.quick else 20)
-    over = interleavings(60, 3) if options.quick else interleavings(1_000, 100)
+    excess = promises(2 if options.quick else 20)
+    over = interleavings(20, 2) if options.quick else interleavings(1_000, 100)
     violation = natural_filter()
     report(
         {
