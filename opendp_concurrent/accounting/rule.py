@@ -281,11 +281,7 @@ def from_rule(rule: RuleFamily[S, D], *, along: Callable[[float], D] | None = No
     TruncatedConcentrated(rho=0.25, omega=8.0)
     """
     for name in ("start", "after", "continues"):
-        try:
-            known = hasattr(rule, name)
-        except Exception:  # raised by the user's rule
-            known = False
-        if not known:
+        if not hasattr(rule, name):
             raise InvalidTypeError(
                 f"rule must have start, after and continues; {type(rule).__name__} has no "
                 f"{name}; define it"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
-from warnings import warn
 
 from opendp.extras.polars import LazyFrameQuery
 
@@ -43,7 +42,7 @@ def concurrent_context(
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
     domain: dp.Domain | None = None,
-    margins: Sequence[Any] | Mapping[Any, Any] | None = None,
+    margins: Sequence[Any] | None = None,
     *,
     orders: Sequence[float] | None = None,
     accumulator: Accumulator | None = None,
@@ -58,7 +57,7 @@ def concurrent_context(
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
     domain: dp.Domain | None = None,
-    margins: Sequence[Any] | Mapping[Any, Any] | None = None,
+    margins: Sequence[Any] | None = None,
     *,
     orders: Sequence[float] | None = None,
     accumulator: Accumulator | None = None,
@@ -73,7 +72,7 @@ def concurrent_context(
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
     domain: dp.Domain | None = None,
-    margins: Sequence[Any] | Mapping[Any, Any] | None = None,
+    margins: Sequence[Any] | None = None,
     *,
     orders: Sequence[float] | None = None,
     accumulator: Accumulator | None = None,
@@ -92,7 +91,7 @@ def concurrent_context(
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
     domain: dp.Domain | None = None,
-    margins: Sequence[Any] | Mapping[Any, Any] | None = None,
+    margins: Sequence[Any] | None = None,
     *,
     orders: Sequence[float] | None = None,
     accumulator: Accumulator | None = None,
@@ -196,16 +195,9 @@ def _with_margins(domain: dp.Domain, margins: Any) -> dp.Domain:
     if margins is None:
         return domain
     try:
-        if isinstance(margins, Mapping):  # OpenDP's older form, {by: margin}
-            warn(
-                'pass margins as a list, with the key of each as its "by": [Margin(by=["column"])]',
-                DeprecationWarning,
-                stacklevel=4,  # the caller of concurrent_context, which its guards surround
-            )
-            margins = [replace(margin, by=by) for by, margin in margins.items()]
         for margin in checks.read("a list of dp.polars.Margin", margins=margins):
             domain = dp.with_margin(domain, margin)
-    except (errors.ConcurrentError, Warning):  # a warning that the caller lets raise
+    except errors.ConcurrentError:
         raise
     except ValueError as error:  # OpenDP says which margin, and what was meant
         raise errors.InvalidValueError(f"margins: {error}") from error
