@@ -282,20 +282,9 @@ EXACT = {"scalar_sum", "pair_sum", "orders_sum", "curve_sum"}
 # their laws are in tests/measures: plans of slots, losses that are functions
 ELSEWHERE = {Planned, Residual, Slots, TradeoffProduct}
 ACCOUNTINGS = {
-    "AnyTime",
-    *(
-        "Advanced",
-        "Basic",
-        "Either",
-        "EpsilonDeltaAccumulator",
-        "EpsilonDeltaLadder",
-        "FromRule",
-        "InUnits",
-        "Ladder",
-        "OfOneMeasure",
-        "OnOrders",
-    ),
-    *("Products", "Renyi", "Residue", "Zcdp"),
+    *("Advanced", "AnyTime", "Basic", "Either", "EpsilonDeltaAccumulator", "EpsilonDeltaLadder"),
+    *("FromRule", "InUnits", "Ladder", "OfOneMeasure", "OnOrders", "Products", "Renyi", "Residue"),
+    "Zcdp",
 }
 every = pytest.mark.parametrize("name", SUBJECTS)
 
@@ -573,9 +562,9 @@ def test_infinity_absorbs():
 def test_many_different_curves_cost_little_and_can_be_let_go():
     accumulator = SUBJECTS["curve_sum"].start
     one, other = grid_curve(READ, Line(1.0)), grid_curve(READ, Line(2.0))
-    for _ in range(100_000):
+    for _ in range(50_000):
         accumulator = accumulator.after(one).after(other)
-    assert accumulator.loss(2.0) == 600_000.0
+    assert accumulator.loss(2.0) == 300_000.0
     del accumulator  # a chain of so many links
 
 

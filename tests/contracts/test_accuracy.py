@@ -8,6 +8,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -114,27 +115,24 @@ def window(measure, **more):
 
 
 def of_counter(mechanism):
-    queryable, worst, items = mechanism([]), 0.0, [1, 0, 1, 1] * 10
-    for step, item in enumerate(items):
-        queryable.update(item)
-        worst = max(worst, abs(queryable.read() - sum(items[: step + 1])))
-    return worst
+    return of_stream(mechanism, lambda items: sum(items))
 
 
 def of_window(mechanism):
-    queryable, worst, items = mechanism([]), 0.0, [1, 0, 1, 1] * 10
-    for step, item in enumerate(items):
-        queryable.update(item)
-        worst = max(worst, abs(queryable.read() - sum(items[max(0, step - 6) : step + 1])))
-    return worst
+    return of_stream(mechanism, lambda items: sum(items[-7:]))
 
 
 def of_histogram(mechanism):
-    queryable, worst, items = mechanism([]), 0.0, [1, 0, 1, 2] * 10
-    for step, item in enumerate(items):
+    return of_stream(mechanism, lambda items: np.bincount(items, minlength=3), last=2)
+
+
+def of_stream(mechanism, exact, last=1):
+    """The largest error of 40 readings, each after one more item."""
+    queryable, worst, items = mechanism([]), 0.0, []
+    for item in [1, 0, 1, last] * 10:
+        items.append(item)
         queryable.update(item)
-        exact = np.bincount(items[: step + 1], minlength=3)
-        worst = max(worst, float(np.abs(np.array(queryable.read()) - exact).max()))
+        worst = max(worst, float(np.abs(np.array(queryable.read()) - exact(items)).max()))
     return worst
 
 
@@ -253,6 +251,11 @@ NONE = {
 NAMES = {name.partition(",")[0] for name in STATED}
 
 
+@cache
+def made(name):
+    return STATED[name].make()
+
+
 def test_no_mechanism_escapes():
     public = {name for name in oc.m.__all__ if name.startswith("make_")}
     assert public - NAMES - set(NONE) == set()
@@ -263,7 +266,7 @@ def test_no_mechanism_escapes():
 def test_the_error_is_within_the_accuracy_as_often_as_it_says(name):
     one = STATED[name]
     # nine answers of ten of above threshold have no error: of 400, one has, but for 10^-20
-    mechanism, beta = one.make(), 0.2
+    mechanism, beta = made(name), 0.2
     runs = 400 if "above" in name else 150 if one.exact else 40
     stated = mechanism.accuracy(beta, answers=one.answers)
     errors = np.array([one.error(mechanism) for _ in range(runs)])
@@ -279,7 +282,7 @@ def test_the_error_is_within_the_accuracy_as_often_as_it_says(name):
 @pytest.mark.parametrize("name", STATED)
 def test_more_confidence_and_more_answers_take_a_larger_error(name):
     one = STATED[name]
-    mechanism = one.make()
+    mechanism = made(name)
 
     def stated(beta, answers=one.answers):
         return mechanism.accuracy(beta, answers=answers)
@@ -301,7 +304,7 @@ def test_more_confidence_and_more_answers_take_a_larger_error(name):
 @pytest.mark.parametrize("name", ["make_sparse_vector", "make_projected_queries"])
 def test_answers_must_be_given_where_their_number_is_open(name):
     with pytest.raises(InvalidTypeError, match="^answers must be given"):
-        STATED[name].make().accuracy(0.05)
+        made(name).accuracy(0.05)
 
 
 @pytest.mark.parametrize("name", [*NONE, "make_concurrent_composition"])

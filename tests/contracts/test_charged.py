@@ -13,6 +13,8 @@ from opendp_concurrent.ledger import create_ledger
 from opendp_concurrent.ledger.store import Store
 from opendp_concurrent.queryables import session as sessions
 
+from ..build import DATA, PURE, SPACE, costing, laplace, opened
+
 KINDS = [
     one
     for one in vars(errors).values()
@@ -33,22 +35,6 @@ NEVER = {  # raised by launches only, and only before a charge
     "UnregisteredError",
 }
 ALWAYS = {"TooFewRowsError"}  # raised by what reads a release, which has been charged
-PURE = dp.max_divergence()
-ROWS = [1, 2, 3]
-
-
-def space():
-    return dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-
-
-def measurement(function, epsilon=0.125, privacy_map=None, measure=PURE):
-    return dp.m.make_user_measurement(
-        *space(), measure, function, privacy_map or (lambda d_in: epsilon * d_in)
-    )
-
-
-def count(epsilon=0.125):
-    return space() >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
 
 
 class Place:
@@ -60,40 +46,40 @@ class Place:
 
 
 def odometer(opaque=False, measure=PURE):
-    return oc.make_concurrent_odometer(*space(), measure, opaque_errors=opaque)
+    return oc.make_concurrent_odometer(*SPACE, measure, opaque_errors=opaque)
 
 
 def a_filter(opaque, path):
-    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
+    root = opened(opaque_errors=opaque)
     return Place(root, root.privacy_loss)
 
 
 def an_odometer(opaque, path):
-    root = odometer(opaque)(ROWS)
+    root = odometer(opaque)(DATA)
     return Place(root, lambda: root.privacy_loss(1))
 
 
 def a_compositor(opaque, path):
     made = oc.make_concurrent_composition(
-        *space(), PURE, 1, [0.125] * 8, **({"opaque_errors": True} if opaque else {})
+        *SPACE, PURE, 1, [0.125] * 8, **({"opaque_errors": True} if opaque else {})
     )
-    root = made(ROWS)
+    root = made(DATA)
     return Place(root, root.privacy_loss)
 
 
 def a_limit(opaque, path):
-    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
+    root = opened(opaque_errors=opaque)
     limit = root(oc.c.make_limited(odometer(opaque), 1, 0.5, label="a"))
     return Place(limit, root.privacy_loss)
 
 
 def a_child_odometer(opaque, path):
-    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
+    root = opened(opaque_errors=opaque)
     return Place(root(odometer(opaque)), root.privacy_loss)
 
 
 def a_child_filter(opaque, path):
-    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
+    root = opened(opaque_errors=opaque)
     child = root(oc.make_concurrent_filter(odometer(opaque), 1, 0.5))
     return Place(child, child.privacy_loss)
 
@@ -102,19 +88,19 @@ def a_block(opaque, path):
     made = oc.c.make_block_filter(
         odometer(opaque), d_in=1, d_out=1.0, blocks=oc.c.by_key(lambda row: row % 2), keys=[0, 1]
     )
-    root = made(ROWS)
+    root = made(DATA)
     return Place(lambda query: root([0, 1], query), lambda: root.privacy_loss(1))
 
 
 def sequential(opaque, path):
     measure = dp.approximate(dp.zero_concentrated_divergence())
-    root = oc.make_concurrent_filter(odometer(opaque, measure), 1, (1.0, 1e-6))(ROWS)
+    root = oc.make_concurrent_filter(odometer(opaque, measure), 1, (1.0, 1e-6))(DATA)
     return Place(root, root.privacy_loss, measure=measure)
 
 
 def on_a_ledger(opaque, path):
     ledger = create_ledger(path, "survey")
-    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0, ledger=ledger)(ROWS)
+    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0, ledger=ledger)(DATA)
     return Place(root, root.privacy_loss)
 
 
@@ -125,7 +111,7 @@ def a_limit_on_a_ledger(opaque, path):
 
 
 def in_opendps_composition(opaque, path):
-    outer = dp.c.make_adaptive_composition(*space(), PURE, 1, [1.0])(ROWS)
+    outer = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [1.0])(DATA)
     handle = outer(oc.make_concurrent_filter(odometer(opaque), 1, 1.0))
     return Place(handle, lambda: handle.privacy_loss(1), foreign_known=False)
 
@@ -153,8 +139,8 @@ def fails(error):
 
 
 def on_its_measure(place, function):
-    privacy_map = None if place.measure == PURE else (lambda d: (0.125 * d * d, 0.0))
-    return measurement(function, privacy_map=privacy_map, measure=place.measure)
+    loss = 0.125 if place.measure == PURE else (lambda d: (0.125 * d * d, 0.0))
+    return costing(loss, function, place.measure)
 
 
 def failing(place, error):
@@ -165,20 +151,14 @@ def failing(place, error):
 def refused(place):
     """What is refused before it runs, by its name."""
     measure = place.measure
-    broken = measurement(len, privacy_map=lambda d_in: 1 / 0, measure=measure)
     other = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
     yield "no measurement", 7
     yield "a partial", dp.m.then_laplace(scale=1.0)
     yield "another space", other >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
-    yield "another measure", space() >> dp.t.then_count() >> dp.m.then_gaussian(scale=8.0)
-    yield "a broken map", broken
-    yield (
-        "too expensive",
-        measurement(len, 100.0)
-        if measure == PURE
-        else measurement(len, privacy_map=lambda d: (100.0, 0.0), measure=measure),
-    )
-    native = dp.c.make_fully_adaptive_composition(*space(), measure)
+    yield "another measure", SPACE >> dp.t.then_count() >> dp.m.then_gaussian(scale=8.0)
+    yield "a broken map", costing(lambda d_in: 1 / 0, measure=measure)
+    yield "too expensive", costing(100.0 if measure == PURE else (100.0, 0.0), measure=measure)
+    native = dp.c.make_fully_adaptive_composition(*SPACE, measure)
     del native.__opendp_dict__
     yield "a native odometer of unknown kind", native
 
@@ -250,16 +230,16 @@ def test_a_launch_from_within_a_mechanism_is_not_charged_and_the_mechanism_is(bu
 
 def test_a_postprocessor_that_fails_after_the_charge_says_so():
     chained = odometer() >> fails(KeyError("no"))
-    root = oc.make_concurrent_filter(chained, 1, 1.0)(ROWS)
+    root = oc.make_concurrent_filter(chained, 1, 1.0)(DATA)
     with pytest.raises(KeyError) as found:
-        root(count())
+        root(laplace(0.125))
     assert charged(found.value) is True
     assert root.privacy_loss() == 0.125
 
 
 def test_one_exception_that_is_raised_twice_is_told_each_time():
     error = RuntimeError("no")
-    root = oc.make_concurrent_filter(odometer(), 1, 1.0)(ROWS)
+    root = opened()
 
     def run(function):
         with pytest.raises(RuntimeError) as found:
@@ -267,13 +247,13 @@ def test_one_exception_that_is_raised_twice_is_told_each_time():
         assert found.value is error
         return charged(error)
 
-    chained = oc.make_concurrent_filter(odometer() >> fails(error), 1, 1.0)(ROWS)
+    chained = oc.make_concurrent_filter(odometer() >> fails(error), 1, 1.0)(DATA)
     assert charged(error) is None
-    assert run(lambda: chained(count())) is True
+    assert run(lambda: chained(laplace(0.125))) is True
     original = sessions.Session.price
     try:
         sessions.Session.price = lambda self, query: fails(error)(query)
-        assert run(lambda: root(count())) is False  # before the charge
+        assert run(lambda: root(laplace(0.125))) is False  # before the charge
     finally:
         sessions.Session.price = original
 
@@ -295,7 +275,7 @@ WHEN = {"BEGIN IMMEDIATE": False, "INSERT INTO": False, "UPDATE": False, "COMMIT
 def test_a_ledger_that_fails_says_what_is_known(monkeypatch, tmp_path, at, path, done):
     """``done``: the statement was executed, and only its answer was lost."""
     place = path(False, tmp_path / "budget.db")
-    place.launch(count())
+    place.launch(laplace(0.125))
     take = Store._take
 
     def taken(self):
@@ -314,7 +294,7 @@ def test_a_ledger_that_fails_says_what_is_known(monkeypatch, tmp_path, at, path,
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "_take", taken)
-        error = raised(place, count())
+        error = raised(place, laplace(0.125))
     assert isinstance(error, errors.LedgerError)
     assert (charged(error), error.charged) == (WHEN[at], WHEN[at])
     assert place.spent() == (0.25 if done and at == "COMMIT" else 0.125)
@@ -322,8 +302,8 @@ def test_a_ledger_that_fails_says_what_is_known(monkeypatch, tmp_path, at, path,
 
 def test_a_closed_ledger_says_that_nothing_is_charged(tmp_path):
     ledger = create_ledger(tmp_path / "budget.db", "survey")
-    root = oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=ledger)(ROWS)
+    root = oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=ledger)(DATA)
     ledger.close()
     with pytest.raises(errors.LedgerError) as found:
-        root(count())
+        root(laplace(0.125))
     assert charged(found.value) is False
