@@ -19,16 +19,8 @@ def written(path, rows="SELECT 7::BIGINT AS person, 2::BIGINT AS x"):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_a_folder_overrides_no_column(tmp_path, suffix):
-    path = written(tmp_path / "person=1" / f"t.{suffix}")
-    table = oc.tables.scan(duckdb.connect(), path, SCHEMA, "person")
-    seven = table.space >> oc.t.then_where(oc.tables.col("person") == 7)
-    assert (seven >> oc.t.then_distinct_units())(table) == 1
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_a_folder_is_no_column(tmp_path, suffix):
-    path = written(tmp_path / "region=1" / f"t.{suffix}")
+def test_a_folder_is_no_column_and_overrides_none(tmp_path, suffix):
+    path = written(tmp_path / "person=1" / "region=1" / f"t.{suffix}")
     table = oc.tables.scan(duckdb.connect(), path, SCHEMA, "person")
     seven = table.space >> oc.t.then_where(oc.tables.col("person") == 7)
     assert (seven >> oc.t.then_distinct_units())(table) == 1

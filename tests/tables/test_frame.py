@@ -65,27 +65,19 @@ def test_the_schema_that_is_proposed_is_that_of_the_types():
 
 
 @pytest.mark.parametrize(
-    ("frame", "error", "reason"),
+    ("frame", "reason"),
     [
-        (
-            pl.LazyFrame({"p": [1], "x": pl.Series([1], dtype=pl.UInt64)}),
-            InvalidTypeError,
-            "UBIGINT",
-        ),
-        (pl.LazyFrame({"p": [1], "x": ["1"]}), InvalidTypeError, "schema"),
-        (pl.LazyFrame({"p": [1]}), InvalidValueError, "must be a column"),
-        (pl.LazyFrame({"p": ["1"], "x": [1]}), InvalidTypeError, "schema"),
-        (oc.uncollected(pl.LazyFrame({"p": [1], "x": [1]})), InvalidTypeError, "collected"),
-        (pl.LazyFrame({"p": [1], "x": [1]}).filter(pl.col("y") > 0), InvalidValueError, "plan"),
-        (
-            pl.DataFrame({"p": [1]}).to_pandas().rename(columns={"p": 0}),
-            InvalidTypeError,
-            "connection.*pandas",
-        ),
+        (pl.LazyFrame({"p": [1], "x": pl.Series([1], dtype=pl.UInt64)}), "UBIGINT"),
+        (pl.LazyFrame({"p": [1], "x": ["1"]}), "schema"),
+        (pl.LazyFrame({"p": [1]}), "must be a column"),
+        (pl.LazyFrame({"p": ["1"], "x": [1]}), "schema"),
+        (oc.uncollected(pl.LazyFrame({"p": [1], "x": [1]})), "collected"),
+        (pl.LazyFrame({"p": [1], "x": [1]}).filter(pl.col("y") > 0), "plan"),
+        (pl.DataFrame({"p": [1]}).to_pandas().rename(columns={"p": 0}), "connection.*pandas"),
     ],
 )
-def test_other_frames_are_refused_by_name(frame, error, reason):
-    with pytest.raises(error, match=reason):
+def test_other_frames_are_refused_by_name(frame, reason):
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=reason):
         oc.tables.scan(frame, {"p": int, "x": int}, unit="p")
 
 

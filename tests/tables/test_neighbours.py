@@ -69,91 +69,60 @@ def test_removing_units_stays_within_the_stability_map(request, name, examples):
 
 
 SCHEMA = {"person": int, "zone": int, "eur": int, "hours": float}
-ROWS = {
-    # what moves the answer as far as the map says: rows of person 1
-    "one group": [(0, 9)] * 6,
-    "many groups": [(zone, 9) for zone in (0, 0, 1, 1, 2, 2)],
-    "many values": [(zone, eur) for zone in (0, 1, 2) for eur in (8, 9)],
-}
+# what moves the answer as far as the map says: rows of person 1
+ONE = [(0, 9)] * 6
+MANY = [(zone, 9) for zone in (0, 0, 1, 1, 2, 2)]
+VALUES = [(zone, eur) for zone in (0, 1, 2) for eur in (8, 9)]
 TRUNCATED = oc.t.then_truncate(4)
 GROUPED = oc.t.then_group_truncate("zone", groups=2, rows=2)
 KEYS = {"by": "zone", "keys": [0, 1, 2]}
 MONEY = {"column": "eur", "bounds": (-2, 5)}
+HOURS = {"column": "hours", "bounds": (-1.0, 3.0), "quantum": 0.5}
+EDGES = {"column": "eur", "edges": [0, 10, 20]}
+COUNT, TOTAL, MEAN = (
+    oc.tables.Answer(*one)
+    for one in (("count",), ("sum", *MONEY.values()), ("mean", *MONEY.values()))
+)
 TIGHT = {  # truncation, aggregate, rows, bound at 1
-    "count": (TRUNCATED, oc.t.then_table_count(), "one group", 4),
-    "units": (TRUNCATED, oc.t.then_distinct_units(), "one group", 1),
-    "counts l1": (TRUNCATED, oc.t.then_table_count(**KEYS), "many groups", 4),
-    "counts l2": (TRUNCATED, oc.t.then_table_count(**KEYS, norm="l2"), "one group", 4),
-    "counts linf": (TRUNCATED, oc.t.then_table_count(**KEYS, norm="linf"), "one group", 4),
-    "groups l1": (GROUPED, oc.t.then_table_count(**KEYS), "many groups", 4),
-    "groups l2": (GROUPED, oc.t.then_table_count(**KEYS, norm="l2"), "many groups", 8**0.5),
-    "groups linf": (GROUPED, oc.t.then_table_count(**KEYS, norm="linf"), "many groups", 2),
-    "sum": (TRUNCATED, oc.t.then_table_sum(**MONEY), "one group", 20),
-    "sums l1": (TRUNCATED, oc.t.then_table_sum(**KEYS, **MONEY), "many groups", 20),
-    "quanta": (
-        TRUNCATED,
-        oc.t.then_table_sum("hours", bounds=(-1.0, 3.0), quantum=0.5),
-        "one group",
-        24,
-    ),
-    "sums l2": (GROUPED, oc.t.then_table_sum(**KEYS, **MONEY, norm="l2"), "many groups", 200**0.5),
+    "count": (TRUNCATED, oc.t.then_table_count(), ONE, 4),
+    "units": (TRUNCATED, oc.t.then_distinct_units(), ONE, 1),
+    "counts l1": (TRUNCATED, oc.t.then_table_count(**KEYS), MANY, 4),
+    "counts l2": (TRUNCATED, oc.t.then_table_count(**KEYS, norm="l2"), ONE, 4),
+    "counts linf": (TRUNCATED, oc.t.then_table_count(**KEYS, norm="linf"), ONE, 4),
+    "groups l1": (GROUPED, oc.t.then_table_count(**KEYS), MANY, 4),
+    "groups l2": (GROUPED, oc.t.then_table_count(**KEYS, norm="l2"), MANY, 8**0.5),
+    "groups linf": (GROUPED, oc.t.then_table_count(**KEYS, norm="linf"), MANY, 2),
+    "sum": (TRUNCATED, oc.t.then_table_sum(**MONEY), ONE, 20),
+    "sums l1": (TRUNCATED, oc.t.then_table_sum(**KEYS, **MONEY), MANY, 20),
+    "quanta": (TRUNCATED, oc.t.then_table_sum(**HOURS), ONE, 24),
+    "sums l2": (GROUPED, oc.t.then_table_sum(**KEYS, **MONEY, norm="l2"), MANY, 200**0.5),
     # a row of 9 is clamped to 5: 3 from the middle 2, at most 4; a count is 3 in L1, 3 in L2
-    "moments l1": (
-        TRUNCATED,
-        oc.t.then_table_answers([oc.tables.Answer("mean", "eur", (-2, 5))]),
-        "one group",
-        4 * (4 + 3),
-    ),
-    "answers l1": (
-        GROUPED,  # 5 eur are 5 of 5, so each answer has the share 80: 16 times the largest one
-        oc.t.then_table_answers(
-            [oc.tables.Answer("count"), oc.tables.Answer("sum", "eur", (-2, 5))], **KEYS
-        ),
-        "many groups",
-        4 * (80 + 80),
-    ),
-    "prefixes l1": (TRUNCATED, oc.t.then_table_prefixes("eur", range(1, 9)), "one group", 4),
-    "histogram": (
-        TRUNCATED,
-        oc.t.then_table_histogram("eur", [0, 10, 20], norm="l2"),
-        "one group",
-        4,
-    ),
-    "histograms l2": (
-        GROUPED,
-        oc.t.then_table_histogram("eur", [0, 10, 20], **KEYS, norm="l2"),
-        "many groups",
-        8**0.5,
-    ),
-    "distinct values": (GROUPED, oc.t.then_distinct_values("zone"), "many groups", 2),
-    "units by key l1": (GROUPED, oc.t.then_distinct_units(**KEYS), "many groups", 2),
-    "units by key l2": (
-        GROUPED,
-        oc.t.then_distinct_units(**KEYS, norm="l2"),
-        "many groups",
-        2**0.5,
-    ),
-    "values by key l1": (GROUPED, oc.t.then_distinct_values("eur", **KEYS), "many values", 4),
+    "moments l1": (TRUNCATED, oc.t.then_table_answers([MEAN]), ONE, 4 * (4 + 3)),
+    # 5 eur are 5 of 5, so each answer has the share 80: 16 times the largest one
+    "answers l1": (GROUPED, oc.t.then_table_answers([COUNT, TOTAL], **KEYS), MANY, 640),
+    "prefixes l1": (TRUNCATED, oc.t.then_table_prefixes("eur", range(1, 9)), ONE, 4),
+    "histogram": (TRUNCATED, oc.t.then_table_histogram(**EDGES, norm="l2"), ONE, 4),
+    "histograms l2": (GROUPED, oc.t.then_table_histogram(**EDGES, **KEYS, norm="l2"), MANY, 8**0.5),
+    "distinct values": (GROUPED, oc.t.then_distinct_values("zone"), MANY, 2),
+    "units by key l1": (GROUPED, oc.t.then_distinct_units(**KEYS), MANY, 2),
+    "units by key l2": (GROUPED, oc.t.then_distinct_units(**KEYS, norm="l2"), MANY, 2**0.5),
+    "values by key l1": (GROUPED, oc.t.then_distinct_values("eur", **KEYS), VALUES, 4),
     "values by key linf": (
         GROUPED,
         oc.t.then_distinct_values("eur", **KEYS, norm="linf"),
-        "many values",
+        VALUES,
         2,
     ),
-    "values of one bin": (
-        GROUPED,  # two rows in each of two zones, which are in one bin
-        oc.t.then_table_histogram("zone", [0, 9], norm="linf"),
-        "many groups",
-        4,
-    ),
-    "scores": (TRUNCATED, oc.t.then_quantile_scores("eur", [99], alpha=0.25), "one group", 12),
+    # two rows in each of two zones, which are in one bin
+    "one bin": (GROUPED, oc.t.then_table_histogram("zone", [0, 9], norm="linf"), MANY, 4),
+    "scores": (TRUNCATED, oc.t.then_quantile_scores("eur", [99], alpha=0.25), ONE, 12),
 }
 
 
 @pytest.mark.parametrize("name", TIGHT)
 def test_the_stability_map_is_attained(on_duckdb, name):
     truncation, aggregate, rows, most = TIGHT[name]
-    values = [(1, *row, 8.0) for row in ROWS[rows]]
+    values = [(1, *row, 8.0) for row in rows]
     found = Data(SCHEMA, "person", [dict(zip(SCHEMA, row, strict=True)) for row in values])
     table = on_duckdb.load(found)
     asked = table.space >> truncation >> aggregate
