@@ -159,25 +159,6 @@ def test_each_constructor_of_vectors_is_a_method_on_a_frame(context):
         _ = query.sparse_vektor
 
 
-@pytest.mark.parametrize(
-    "launch",
-    [
-        lambda query: query.concurrent_composition(PURE, 1, [0.25, 0.25]),
-        lambda query: query.sparse_vector(PURE, 1, threshold=10, max_hits=2),
-        lambda query: query.above_threshold(PURE, 1, threshold=10),
-        lambda query: query.compositor(2),
-        lambda query: query.compositor(),
-        lambda query: query.parallel_composition(oc.c.by_column("age"), keys=[20, 30]),
-        lambda query: query.frame_count().laplace(),
-    ],
-)
-def test_each_mechanism_is_launched_within_the_loss_of_the_query(context, launch):
-    open_ = context(dp.loss_of(epsilon=1.0))
-    launch(open_.query(epsilon=0.5)).release()
-    assert open_.current_privacy_loss() == pytest.approx(0.5, rel=1e-9)
-    assert open_.current_privacy_loss() <= 0.5
-
-
 def test_children_on_one_frame_interleave(context):
     open_ = context(dp.loss_of(epsilon=40.0))
     search = open_.query(epsilon=10.0).sparse_vector(PURE, 1, threshold=75, max_hits=2).release()

@@ -270,6 +270,26 @@ def on_frame():
     return dp.unit_of(contributions=1), pl.LazyFrame({"age": [20, 30] * 30})
 
 
+LAUNCHES = {
+    "composition": lambda query: query.concurrent_composition(PURE, 1, [0.25, 0.25]),
+    "sparse vector": lambda query: query.sparse_vector(PURE, 1, threshold=10, max_hits=2),
+    "above threshold": lambda query: query.above_threshold(PURE, 1, threshold=10),
+    "guess and check": lambda query: query.guess_and_check(PURE, 1, tolerance=10.0, max_hits=2),
+    "split": lambda query: query.compositor(2),
+    "compositor": lambda query: query.compositor(),
+}
+
+
+@pytest.mark.parametrize("make", [on_list, on_table, on_frame])
+@pytest.mark.parametrize("launch", LAUNCHES)
+def test_each_mechanism_is_launched_within_the_loss_of_the_query(make, launch):
+    unit, data = make()
+    open_ = oc.concurrent_context(data, unit, dp.loss_of(epsilon=1.0))
+    LAUNCHES[launch](open_.query(epsilon=0.5)).release()
+    assert open_.current_privacy_loss() == pytest.approx(0.5, rel=1e-9)
+    assert open_.current_privacy_loss() <= 0.5
+
+
 ADVICE = {"list": (on_list, query.LISTS), "table": (on_table, query.TABLES)}
 ADVICE["frame"] = on_frame, query.FRAMES
 CODE = {

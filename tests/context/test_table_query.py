@@ -151,27 +151,6 @@ def test_a_sparse_vector_is_asked_by_queries_of_the_context(visits):
         search(open_.query().truncate(3).count().laplace(scale=1.0))
 
 
-@pytest.mark.parametrize(
-    "launch",
-    [
-        lambda query: query.concurrent_composition(PURE, 1, [0.25, 0.25]),
-        lambda query: query.sparse_vector(PURE, 1, threshold=10, max_hits=2),
-        lambda query: query.above_threshold(PURE, 1, threshold=10),
-        lambda query: query.guess_and_check(PURE, 1, tolerance=10.0, max_hits=2),
-        lambda query: query.compositor(2),
-        lambda query: query.compositor(),
-        lambda query: query.group_truncate("zone", 1).parallel_composition(
-            oc.c.by_column("zone"), keys=ZONES
-        ),
-    ],
-)
-def test_each_mechanism_is_launched_within_the_loss_of_the_query(visits, launch):
-    open_ = context(visits, dp.loss_of(epsilon=1.0))
-    launch(open_.query(epsilon=0.5)).release()
-    assert open_.current_privacy_loss() == pytest.approx(0.5, rel=1e-9)
-    assert open_.current_privacy_loss() <= 0.5
-
-
 def test_parts_share_the_loss_by_the_groups_of_a_unit(visits):
     """A unit in 3 parts is one unit in each of them: the distance in a part stays 1."""
     open_ = context(visits)

@@ -59,10 +59,6 @@ def test_linear_queries_on_counts_of_a_table(visits, bounded):
     answer = weights(visits)(lambda key: float(key[0] != "c"))
     assert answer.value == pytest.approx(60, abs=weights.plan.error)  # but for a share of beta
     assert answer  # the first guess is 40
-    with pytest.raises(InvalidTypeError, match="size must be given"):
-        counts >> oc.m.then_private_multiplicative_weights(PURE, 3, 1.0, universe=keys, queries=1)
-    with pytest.raises(InvalidValueError, match="as many cells"):
-        counts >> oc.m.then_projected_queries(zcdp, 3, [1.0], universe=keys[1:], size=60)
 
 
 # --- parts -----------------------------------------------------------------------------------
