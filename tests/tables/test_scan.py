@@ -21,26 +21,15 @@ from opendp_concurrent.tables.domain import Tables, table_domain, tables_of, uni
 from opendp_concurrent.tables.duckdb import DuckDB
 from opendp_concurrent.tables.schema import schema_of
 
-SECRET = "secret-7261"
-SCHEMA = {"person": int, "note": str}
+from .notes import ROWS, SCHEMA, count_of, notes, odometer_on
 
 
 @pytest.fixture
 def connection():
     with duckdb.connect() as opened:
         opened.execute("CREATE TABLE notes (person INT, note TEXT)")
-        opened.execute(
-            f"INSERT INTO notes VALUES (1, '{SECRET}'), (1, 'b'), (2, NULL), (NULL, 'c')"
-        )
+        opened.execute(f"INSERT INTO notes {ROWS}")
         yield opened
-
-
-def notes(connection, **options):
-    return oc.tables.scan(connection, "notes", SCHEMA, "person", **options)
-
-
-def count_of(table):
-    return table.space >> oc.t.then_truncate(5) >> oc.t.then_table_count()
 
 
 def test_a_table_shows_no_rows(connection):
@@ -79,7 +68,7 @@ def test_a_transformation_refuses_data_of_another_domain(connection):
 def test_a_table_keeps_its_connection_until_it_is_freed(connection):
     table = notes(connection)
     freed = weakref.ref(table)
-    root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
+    root = odometer_on(table)
     del table
     gc.collect()
     assert freed() is not None
@@ -202,7 +191,7 @@ def test_threads_run_their_statements_side_by_side():
         return run(*arguments)
 
     engine.run = waiting
-    root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
+    root = odometer_on(table)
     children = [root(count_child(table)) for _ in range(2)]
     answers = []
     asked = table.space >> oc.t.then_distinct_units() >> dp.m.then_laplace(scale=1e-9)

@@ -14,30 +14,17 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, TableError
 from opendp_concurrent.tables.postgres import Connections
 
-psycopg = pytest.importorskip("psycopg")
+from ..notes import ROWS, SECRET, count_of, notes, odometer_on
 
-SECRET = "secret-7261"
-SCHEMA = {"person": int, "note": str}
+psycopg = pytest.importorskip("psycopg")
 
 
 @pytest.fixture
 def connection(own_database):
     opened = own_database()
     opened.execute("CREATE TABLE notes (person INT, note TEXT)")
-    opened.execute(f"INSERT INTO notes VALUES (1, '{SECRET}'), (1, 'b'), (2, NULL), (NULL, 'c')")
+    opened.execute(f"INSERT INTO notes {ROWS}")
     return opened
-
-
-def notes(connection, **options):
-    return oc.tables.scan(connection, "notes", SCHEMA, "person", **options)
-
-
-def count_of(table):
-    return table.space >> oc.t.then_truncate(5) >> oc.t.then_table_count()
-
-
-def odometer_on(table):
-    return (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
 
 
 def others(connection, expected):

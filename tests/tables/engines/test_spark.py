@@ -16,9 +16,7 @@ from opendp_concurrent.errors import (
     TableError,
 )
 
-SECRET = "secret-7261"
-SCHEMA = {"person": int, "note": str}
-ROWS = f"VALUES (1, '{SECRET}'), (1, 'b'), (2, NULL), (NULL, 'c')"
+from ..notes import ROWS, SECRET, count_of, notes, odometer_on
 
 
 @pytest.fixture
@@ -27,18 +25,6 @@ def session(spark):
     spark.sql(f"INSERT INTO notes {ROWS}")
     yield spark
     spark.sql("DROP TABLE IF EXISTS notes")
-
-
-def notes(session, **options):
-    return oc.tables.scan(session, "notes", SCHEMA, "person", **options)
-
-
-def count_of(table):
-    return table.space >> oc.t.then_truncate(5) >> oc.t.then_table_count()
-
-
-def odometer_on(table):
-    return (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
 
 
 def test_an_error_of_the_engine_is_constant_and_logged(spark, tmp_path, caplog):
