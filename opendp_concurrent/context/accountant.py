@@ -37,8 +37,11 @@ def accountant_of(
     """
     metric, d_in = privacy_unit
     output_measure, d_out = privacy_loss
-    shared = weights_of(evenly, weights)
-    if shared is not None:
+    if evenly is not None and weights is not None:
+        raise errors.InvalidValueError(
+            "split_evenly_over and split_by_weights exclude each other; pass one of them"
+        )
+    if evenly is not None or weights is not None:
         if accumulator is not None:
             raise errors.InvalidTypeError(
                 f"accumulator ({accumulator!r}) is for losses that are chosen adaptively; "
@@ -48,6 +51,10 @@ def accountant_of(
             raise errors.InvalidTypeError(
                 "ledger is for losses that are chosen adaptively; pass either ledger or a split"
             )
+        if weights is None:
+            shared = [Fraction(1)] * shares(split_evenly_over=evenly)
+        else:
+            shared = checks.weights(split_by_weights=weights)
         measure = measures.composition_measure(output_measure)
         d_mids = measure.split(measure.validate_budget("d_out", d_out), shared)
         compositor = composition.make_concurrent_composition(
@@ -64,19 +71,6 @@ def accountant_of(
         return odometer, None, None
     limit = composition.make_concurrent_filter(odometer, d_in, d_out, orders=orders, ledger=ledger)
     return limit, None, d_out
-
-
-def weights_of(evenly: int | None, weights: Sequence[float] | None) -> list[Fraction] | None:
-    """Return the proportions of the queries' losses, or None if these are chosen on the way."""
-    if evenly is not None and weights is not None:
-        raise errors.InvalidValueError(
-            "split_evenly_over and split_by_weights exclude each other; pass one of them"
-        )
-    if evenly is not None:
-        return [Fraction(1)] * shares(split_evenly_over=evenly)
-    if weights is None:
-        return None
-    return checks.weights(split_by_weights=weights)
 
 
 # The largest loss under one measure that a conversion takes to a given loss under another.

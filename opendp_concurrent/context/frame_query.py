@@ -237,9 +237,8 @@ def _is_len(expression: Any) -> bool:
 def _on_rows(frames: ConcurrentLazyFrameQuery) -> ConcurrentQuery:
     """Return the query for the rows of the plan, to which a constructor can be added."""
     plan, query = frame_parts(frames)
-    if plan is _own(frames, "_start"):
-        on_data: ConcurrentQuery = query
-        return on_data
-    domain, metric = query_parts(query).chain
-    on_plan: ConcurrentQuery = query.new_with(chain=stable_frame(domain, metric, plan))
-    return on_plan
+    made: ConcurrentQuery = query
+    if plan is not _own(frames, "_start"):
+        domain, metric = query_parts(query).chain
+        made = query.new_with(chain=stable_frame(domain, metric, plan))
+    return made

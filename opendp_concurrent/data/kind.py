@@ -50,8 +50,8 @@ class Kind:
         return True
 
     def takes(self, data: errors.Data) -> bool:
-        """Return whether the domain of these data can be inferred here."""
-        return True
+        """Return whether the domain of these data is inferred here; False if it has to be given."""
+        return False
 
     # --- arrival -----------------------------------------------------------------------------
 
@@ -226,10 +226,6 @@ class Own(Kind):
         """Return whether a domain is a user's."""
         return isinstance(domain, dp.ExtrinsicDomain)
 
-    def takes(self, data: errors.Data) -> bool:
-        """Return False: the domain has to be given."""
-        return False
-
     def rows(self, data: errors.Data, domain: dp.Domain) -> NDArray[Any]:
         """Return a NumPy array, which is not copied."""
         if not isinstance(data, np.ndarray) or data.ndim == 0:
@@ -271,10 +267,6 @@ class Scalars(Kind):
     def has(self, domain: dp.Domain) -> bool:
         """Return whether a domain is of one value, which may be missing."""
         return isinstance(domain, dp.AtomDomain | dp.OptionDomain)
-
-    def takes(self, data: Any) -> bool:
-        """Return False: a domain of one value is inferred as any other."""
-        return False
 
     def accepted(self, data: Any, domain: dp.Domain) -> Any:
         """Return the value, or raise if it is NaN, which the domain excludes."""

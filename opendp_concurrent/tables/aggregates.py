@@ -600,11 +600,6 @@ class Joint:
         return tuple(weight * one for part, weight in pairs for one in part.per_row)
 
     @property
-    def terms(self) -> tuple[nodes.Term, ...]:
-        """What the engine adds up, answer by answer."""
-        return tuple(term for part in self.parts for term in part.terms)
-
-    @property
     def shares(self) -> tuple[tuple[str, float], ...]:
         """The part of the loss that each integer of one mean, variance or deviation takes."""
         alone = self.parts[0].moments if len(self.parts) == 1 else None
@@ -688,7 +683,8 @@ def make_table_answers(
     tables = tables_of(input_domain, input_metric)
     joint = Joint.of(tables.schema, answers, norm)
     names, public, contribution = groups_or_one(tables, by, keys)
-    sums = nodes.Sums(joint.terms, names, public)
+    terms = tuple(term for part in joint.parts for term in part.terms)
+    sums = nodes.Sums(terms, names, public)
     return numbers.make_sums(tables, sums, norm, contribution, joint.per_row, joint.integers)
 
 

@@ -219,19 +219,15 @@ class DuckDB(Engine):
     def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
         """Return the types of the columns, or raise."""
         kind, *parts = reference
-        if kind == "parquet":
-            return self._columns_of_files(parts)
-        return self._columns(self._fetch, parts)
-
-    def _columns_of_files(self, paths: list[str]) -> dict[str, str]:
-        """Return the types of the columns of Parquet files, or raise unless they are the same."""
-        each = [self._of_parquet("DESCRIBE SELECT *", [path]) for path in paths]
+        if kind != "parquet":
+            return self._columns(self._fetch, parts)
+        each = [self._of_parquet("DESCRIBE SELECT *", [path]) for path in parts]
         columns = [{row[0]: row[1] for row in rows} for rows in each]
-        for path, found in zip(paths, columns, strict=True):
+        for path, found in zip(parts, columns, strict=True):
             if found != columns[0]:
                 raise errors.InvalidTypeError(
                     f"table must have the same columns, in the same types, in each file: those of "
-                    f"{path!r} differ from those of {paths[0]!r}"
+                    f"{path!r} differ from those of {parts[0]!r}"
                 )
         return columns[0]
 

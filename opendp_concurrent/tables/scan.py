@@ -5,7 +5,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
 from functools import cache
 from pathlib import PurePath
 from typing import Any, TypeAlias
@@ -266,8 +265,6 @@ def engine_of_frame(value: Data) -> Engine | None:
 
 # A schema that is proposed from what is stored, for its owner to check and keep as code.
 
-_SPELLED: dict[type, str] = {date: "datetime.date", datetime: "datetime.datetime"}
-
 
 def describe_schema(connection: Any, table: Names | None = None, *, csv: Csv | None = None) -> str:
     """Return a schema for :func:`.scan` as code, from the stored types of a table or file.
@@ -319,8 +316,8 @@ def _proposed(
         elif folded.count(name.casefold()) > 1:
             kind, line = None, f"# {json.dumps(name)}: columns of this name, of which none is read"
         elif kind is not None:
-            code = f"oc.tables.{spelled(kind)}" if isinstance(kind, Decimal) else _SPELLED.get(kind)
-            line = f"{json.dumps(name)}: {code or spelled(kind)},"
+            module = "oc.tables." if isinstance(kind, Decimal) else f"{kind.__module__}."
+            line = f"{json.dumps(name)}: {module.removeprefix('builtins.')}{spelled(kind)},"
         found.append((name, kind, line))
     return found
 

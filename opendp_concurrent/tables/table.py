@@ -117,10 +117,6 @@ class Table:
         """Return the same table, stored by the engine until it is freed."""
         return table_of(self.engine().store(self.relation), self.tables, self._others)
 
-    def frozen(self) -> Table:
-        """Return the same table, which no longer changes: as it is, if it is stored already."""
-        return self.materialized() if moving(self.relation) else self
-
     def _check_process(self) -> None:
         if self._process != os.getpid():
             raise ForkedError
@@ -279,7 +275,8 @@ class TableKind(Kind):
         """
         if self.bounds_over_time(domain, of):
             return data
-        return table_given(tables_of(domain, metric_of_units()), data).frozen()
+        table = table_given(tables_of(domain, metric_of_units()), data)
+        return table.materialized() if moving(table.relation) else table
 
     def bounds_over_time(self, domain: dp.Domain, of: Of | None) -> bool:
         """Return whether the bound on the parts of a unit holds for a table that changes.
