@@ -9,6 +9,13 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+BEGIN = """
+import opendp.prelude as dp
+import opendp_concurrent as oc
+dp.enable_features("contrib", "honest-but-curious")
+space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PURE = dp.max_divergence()
+"""
 RUN = """
 import gc, json, os, sys
 gc.collect()
@@ -96,10 +103,19 @@ def _server():
 
 
 def run_program(program, *arguments):
-    """As ``python -c program arguments``, for one that need not be the first to import anything."""
+    """As ``python -c program arguments``, for one that need not be the first to import anything.
+
+    It has the names of ``BEGIN``.
+    """
     server = _server()
     with tempfile.TemporaryDirectory() as folder:
-        asked = program, [str(one) for one in arguments], folder, dict(os.environ), os.getcwd()
+        asked = (
+            BEGIN + program,
+            [str(one) for one in arguments],
+            folder,
+            dict(os.environ),
+            os.getcwd(),
+        )
         server.stdin.write(f"{json.dumps(asked)}\n")
         server.stdin.flush()
         status = int(server.stdout.readline())

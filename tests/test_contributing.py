@@ -26,7 +26,6 @@ assert 1.99 < ratio < 2.01
 """,
     "Add an accumulator": """
 from example import Eighths
-space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 odometer = oc.make_concurrent_odometer(*space, dp.max_divergence(), accumulator=Eighths())
 root = oc.make_concurrent_filter(odometer, 1, 0.3)([1, 2, 3])
 count = space >> dp.t.then_count() >> dp.m.then_laplace(10.0)
@@ -38,7 +37,6 @@ with create_ledger("budget.db", dataset="example") as ledger:
 """,
     "Add a measure": """
 from example import expected_loss
-space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 count = space >> dp.t.then_count() >> dp.m.then_laplace(2.0)
 child = oc.c.cast(count, expected_loss())
 assert child.map(1) == 0.5
@@ -70,10 +68,6 @@ assert context.accountant.input_domain == BAGS
 """,
 }
 PREPARED = """
-import opendp.prelude as dp
-import opendp_concurrent as oc
-dp.enable_features("contrib", "honest-but-curious")
-
 def run(folder, use):
     import os, sys
     os.chdir(folder)

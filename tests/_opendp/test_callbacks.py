@@ -64,45 +64,34 @@ def test_a_function_of_ours_raises_no_other_than_exceptions_to_opendp():
         call_native(queryable, 1)
 
 
-def test_our_errors_cross_native_calls_with_their_values(space):
-    def no():
-        raise BudgetExceededError(0.5, 1.0, 0.25)
+def no():
+    raise BudgetExceededError(0.5, 1.0, 0.25)
 
+
+def test_our_errors_cross_native_calls_with_their_values():
     def refuse(rows):
         call_native(no)
 
-    deep = dp.m.make_user_measurement(*space, dp.max_divergence(), refuse, lambda d_in: 0.0)
-    deeper = dp.m.make_user_measurement(*space, dp.max_divergence(), deep, lambda d_in: 0.0)
     with pytest.raises(BudgetExceededError) as caught:
-        call_native(deeper, [1])
+        call_native(user(user(refuse)), [1])
     assert (caught.value.spent, caught.value.asked, caught.value.remaining) == (0.5, 1.0, 0.25)
 
 
-def test_an_error_that_was_swallowed_is_not_raised_for_another(space):
-    def no():
-        raise BudgetExceededError(0.5, 1.0, 0.25)
-
+def test_an_error_that_was_swallowed_is_not_raised_for_another():
     def swallow(rows):
         try:
             call_native(no)
         except BudgetExceededError:
             raise KeyError("another") from None
 
-    deep = dp.m.make_user_measurement(*space, dp.max_divergence(), swallow, lambda d_in: 0.0)
     with pytest.raises(Exception, match="another") as caught:
-        call_native(deep, [1])
+        call_native(user(swallow), [1])
     assert not isinstance(caught.value, BudgetExceededError)
 
 
 HOSTILE = """
 import dataclasses
 import sys
-import opendp.prelude as dp
-import opendp_concurrent as oc
-
-dp.enable_features("contrib", "honest-but-curious")
-space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-PURE = dp.max_divergence()
 
 def leave(*_):
     sys.exit("a row")

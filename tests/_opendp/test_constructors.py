@@ -7,22 +7,18 @@ from ..forks import ran_in_forks
 CASES = """
 import gc, os, signal, sys
 import opendp._lib
-import opendp.prelude as dp
-import opendp_concurrent as oc
 from opendp_concurrent.measures.opendp import user_divergence
 import opendp_concurrent._opendp as native
 from opendp_concurrent.tables.domain import Tables, table_domain, units
 from opendp_concurrent.tables.schema import schema_of
-dp.enable_features("contrib", "honest-but-curious")
-space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-pure, counting = dp.max_divergence(), opendp._lib._ref_count.__code__
+counting = opendp._lib._ref_count.__code__
 stream = oc.integer_stream(0, 1), oc.event_presence()
 other = native.user_domain("x", lambda data: True, {}), native.user_distance("y")
 tables = table_domain(Tables(schema_of({"person": int}, "person"))), units()
 steps = native.make_user_transformation(*other, *space, list, lambda d_in: d_in)
 
 def user_measurement():
-    return native.make_user_measurement(*space, pure, lambda rows: 1, lambda d_in: d_in, TO=int)
+    return native.make_user_measurement(*space, PURE, lambda rows: 1, lambda d_in: d_in, TO=int)
 
 def user_transformation():
     return native.make_user_transformation(*space, *space, lambda rows: rows, lambda d_in: d_in)
@@ -49,10 +45,10 @@ def queryable():
     return native.python_queryable(lambda query: query)
 
 def sparse_vector():
-    return oc.m.make_sparse_vector(*space, pure, 1, scale=16.0, threshold=0, max_hits=3)
+    return oc.m.make_sparse_vector(*space, PURE, 1, scale=16.0, threshold=0, max_hits=3)
 
 def counter():
-    return oc.m.make_counter(*stream, pure, scale=20.0, horizon=9)
+    return oc.m.make_counter(*stream, PURE, scale=20.0, horizon=9)
 
 def table():
     return oc.t.make_truncate(*tables, 3)

@@ -6,11 +6,7 @@ from ..forks import ran_in_forks
 
 CASES = """
 import signal
-import opendp.prelude as dp
-import opendp_concurrent as oc
-dp.enable_features("contrib", "honest-but-curious")
-space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-pure, sequential = dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())
+sequential = dp.approximate(dp.zero_concentrated_divergence())
 armed = [True]
 
 def interrupted(argument):
@@ -28,33 +24,33 @@ def sequential_launch():
     return lambda: root(user(sequential, (0.1, 0.0)))
 
 def pure_launch():
-    root = oc.make_concurrent_odometer(*space, pure)([1])
-    return lambda: root(user(pure, 0.1))
+    root = oc.make_concurrent_odometer(*space, PURE)([1])
+    return lambda: root(user(PURE, 0.1))
 
 def below_native():
-    native = dp.c.make_adaptive_composition(*space, pure, 1, [1.0] * 3)([1])
-    child = native(oc.make_concurrent_composition(*space, pure, 1, [0.1] * 3))
-    return lambda: child(user(pure, 0.1))
+    native = dp.c.make_adaptive_composition(*space, PURE, 1, [1.0] * 3)([1])
+    child = native(oc.make_concurrent_composition(*space, PURE, 1, [0.1] * 3))
+    return lambda: child(user(PURE, 0.1))
 
 def price():
-    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, pure), 1, 9.0)([1])
-    return lambda: root(user(pure, None, len, lambda d_in: 0.1 * interrupted(d_in)))
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 9.0)([1])
+    return lambda: root(user(PURE, None, len, lambda d_in: 0.1 * interrupted(d_in)))
 
 def native_child():
-    root = oc.make_concurrent_odometer(*space, pure)([1])
-    child = root(user(pure, 0.1, lambda rows: dp.new_queryable(interrupted)))
+    root = oc.make_concurrent_odometer(*space, PURE)([1])
+    child = root(user(PURE, 0.1, lambda rows: dp.new_queryable(interrupted)))
     return lambda: child(1)
 
 def transformation():
     same = dp.t.make_user_transformation(
         *space, *space, lambda rows: rows[: interrupted(rows)], lambda d_in: d_in
     )
-    chained = same >> oc.make_concurrent_composition(*space, pure, 1, [0.1])
-    return lambda: chained([1])(user(pure, 0.1, len))
+    chained = same >> oc.make_concurrent_composition(*space, PURE, 1, [0.1])
+    return lambda: chained([1])(user(PURE, 0.1, len))
 
 def postprocessor():
-    root = (oc.make_concurrent_odometer(*space, pure) >> interrupted)([1])
-    return lambda: root(user(pure, 0.1, len))
+    root = (oc.make_concurrent_odometer(*space, PURE) >> interrupted)([1])
+    return lambda: root(user(PURE, 0.1, len))
 
 def run(name, how):
     global HOW

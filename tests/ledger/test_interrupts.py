@@ -115,14 +115,10 @@ def test_no_moment_loses_an_answer_that_is_charged_or_charges_a_key_twice(tmp_pa
 
 LOCKED = """
 import os, signal, sqlite3, sys, threading, time
-import opendp.prelude as dp
-import opendp_concurrent as oc
 from opendp_concurrent.ledger import create_ledger
-dp.enable_features("contrib", "honest-but-curious")
-space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
 with create_ledger(sys.argv[1], dataset="survey", wait=600.0) as ledger:
-    odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    odometer = oc.make_concurrent_odometer(*space, PURE)
     root = oc.make_concurrent_filter(odometer, 1, 1e6, ledger=ledger)([1, 2, 3])
     root(count)
     other = sqlite3.connect(sys.argv[1], isolation_level=None)

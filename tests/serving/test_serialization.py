@@ -804,13 +804,10 @@ def test_dp_deserialize_calls_ours_from_the_same_table():
 
 MUTATED = """
 import copy, json, sys
-import opendp.prelude as dp
 from hypothesis import HealthCheck, given, settings, strategies as st
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
-import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.serving.values import table
-dp.enable_features("contrib", "honest-but-curious")
 messages, tries = json.load(open(sys.argv[1])), int(sys.argv[2])
 trees = [json.loads(one) for one in messages]
 names = sorted({name for _, name in table()})
