@@ -172,12 +172,8 @@ def quantile_gap(scale, shift):
     def quantile(j):
         if j < 1:
             return -quantile(1 - j)  # by symmetry, without cancellation
-        low, high = mpf(0), mp.sqrt(-2 * mp.log(tails[j]))
-        for _ in range(190):
-            middle = (low + high) / 2
-            covered = mp.erfc(middle / mp.sqrt(2)) / 2 >= tails[j]
-            low, high = (middle, high) if covered else (low, middle)
-        return low
+        with mp.workdps(150):  # a tail is as small as 1e-56
+            return mp.sqrt(2) * mp.erfinv(1 - 2 * tails[j])
 
     reach = int(8 * scale) + shift
     z = {j: quantile(j) for j in range(1 - reach - shift, reach + 1)}

@@ -96,7 +96,7 @@ def test_answers_have_the_law_of_the_oracle(space, eta, max_runs):
     scale = scale_for(3.0, eta)
     runs = RandomRuns(scale, eta, max_runs or most_of(scale))
     law = selected(one, weights(scale, eta, runs.most))
-    count = 400
+    count = 300
     found = Counter(best([1]) for _ in range(count))
     for answer, chance in enumerate(law):
         low, high = binom.ppf(ODDS, count, chance), binom.isf(ODDS, count, chance)
@@ -259,7 +259,7 @@ def test_an_eta_whose_mean_underflows_is_refused(space, eta):
 
 
 # --- the number of runs has exactly the law that its price is for ------------------------------
-COUNT = 500
+COUNT = 350
 
 
 class Script:

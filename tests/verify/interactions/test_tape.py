@@ -145,9 +145,9 @@ def test_a_filter_with_interleaved_children_keeps_its_promise(space):
         first, second = root(child), root(child)
         return first(one) + second(one) + first(one) + second(one)
 
-    found = verify.audit(limit, X, X_PRIME, analyst, n=200)
+    found = verify.audit(limit, X, X_PRIME, analyst, n=100)
     assert not found.violates(1.0)
-    assert found.runs == 200
+    assert found.runs == 100
 
 
 def test_a_broken_mechanism_is_flagged(space):
