@@ -19,7 +19,7 @@ import scipy
 from .._checks import tagged
 from . import bounds
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, probabilities
-from .exact import SPECIAL, Gaussian
+from .exact import SPECIAL, Atoms, Gaussian
 from .finite import Finite, response
 
 _FEW = 4096  # steps up to which outcomes are listed
@@ -178,21 +178,13 @@ def laplace(epsilon: float, steps: float = inf) -> Finite | Laplace:
 # *Below.* All of a cell goes to the ratio 1 - q + q M/N.
 #
 # Bounds on N, M and y are known; what is above has larger masses and losses, what is below smaller.
+# So the masses of these outcomes need not add up to 1.
 
 _CELLS = 600  # of a noise
 _FLAT = 60.0  # -y from which on 1 - q + q e^y is 1 - q: the first cell
 _TERMS = 7  # of a series for the mass of a narrow cell
 LEAST_EPSILON = 1e-9  # of Laplace noise: with less, cells have no width
 _MOST_RATIO = 600.0  # largest |y|, for exponentials that stay in the doubles
-
-
-@dataclass(frozen=True, eq=False)
-class Measure:
-    """P-masses at losses, and at an infinite loss. The masses need not add up to 1."""
-
-    losses: Array
-    masses: Array
-    infinite: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +328,7 @@ def _spread(noise: Noise) -> tuple[Array, Array, Array]:
     return masses * (1 + 4 * UNIT), power, wrong
 
 
-def above(noise: Noise, rate: float, removed: bool) -> Measure:
+def above(noise: Noise, rate: float, removed: bool) -> Atoms:
     """The masses of each cell at its ends, each rounded up."""
     masses, power, wrong = _spread(noise)
     values, error = losses(power, wrong * (1 + 1e-9), rate)
@@ -352,15 +344,15 @@ def above(noise: Noise, rate: float, removed: bool) -> Measure:
         masses[0 if removed else -1] += first if removed else last
     masses = masses * (1 + 2 * UNIT)
     if removed:
-        return Measure(values + error, masses, 0.0 if noise.top < inf else last)
+        return Atoms(values + error, masses, 0.0 if noise.top < inf else last)
     values = (error - values)[::-1]
     if noise.top < inf:
-        return Measure(values, masses[::-1])
+        return Atoms(values, masses[::-1])
     most = -log1p(-rate) * (1 + 2 * ELEMENTARY)
-    return Measure(np.append(values, most), np.append(masses[::-1], first))
+    return Atoms(np.append(values, most), np.append(masses[::-1], first))
 
 
-def below(noise: Noise, rate: float, removed: bool) -> Measure:
+def below(noise: Noise, rate: float, removed: bool) -> Atoms:
     """The mass of each cell at the ratio of its masses, each rounded down."""
     side = 1.0 if removed else -1.0
     q, p = noise.q + side * noise.q_error, noise.p - side * noise.p_error
@@ -373,7 +365,7 @@ def below(noise: Noise, rate: float, removed: bool) -> Measure:
         low = (1 - rate) * low + rate * p
     order = slice(None, None, 1 if removed else -1)
     found = side * values - error
-    return Measure(found[order], (low * (1 - 8 * UNIT))[order])
+    return Atoms(found[order], (low * (1 - 8 * UNIT))[order])
 
 
 # Poisson subsampling: a unit takes part with probability ``rate`` [ZDW22].
@@ -450,10 +442,10 @@ class Subsampled(bounds.TwoSided):
         return laplace_cells(self.size, cell=cell)
 
     @cached_property
-    def _near(self) -> Measure:
+    def _near(self) -> Atoms:
         """Losses with P-masses that are near the pair: for scales, and not for bounds."""
         noise = self.cells(_TAIL)
-        nothing = Measure(np.zeros(1), np.ones(1))
+        nothing = Atoms(np.zeros(1), np.ones(1))
         return below(noise, self.rate, self.unit == "removed") if noise else nothing
 
     @cached_property

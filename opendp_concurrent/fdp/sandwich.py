@@ -25,7 +25,6 @@ from fractions import Fraction
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import asinh, floor, frexp, ldexp, sqrt
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,7 @@ from ..numerics import double_up
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds
 from .exact import Atoms
 from .finite import Finite, response, without_tiny_masses
-from .noise import LEAST_EPSILON, Factor, Laplace, Measure, Subsampled, above, below, laplace_cells
+from .noise import LEAST_EPSILON, Factor, Laplace, Subsampled, above, below, laplace_cells
 
 STEPS = (0.08, 0.035, 0.018, 0.008)  # h, each where the ones before did not do
 _ROUGH = 0.05  # width from which on the first one may do
@@ -175,7 +174,7 @@ def pair_of(noise: Subsampled, tail: float, is_above: bool) -> Finite | None:
     return Finite(losses, masses, min(1.0, infinite), 1.0, 2 * UNIT)
 
 
-def measure(factor: Factor, tail: float, is_above: bool, cell: float = 0.0) -> Measure | None:
+def measure(factor: Factor, tail: float, is_above: bool, cell: float = 0.0) -> Atoms | None:
     """A pair that loses at least as much as the factor, or at most; None if none is known.
 
     :param tail: P-mass that may count as infinite loss
@@ -194,7 +193,7 @@ def measure(factor: Factor, tail: float, is_above: bool, cell: float = 0.0) -> M
     return None if noise is None else (above if is_above else below)(noise, rate, removed)
 
 
-def _of_finite(factor: Finite, is_above: bool) -> Measure | None:
+def _of_finite(factor: Finite, is_above: bool) -> Atoms | None:
     """The pair itself, moved by its errors."""
     if not factor.mass_error < 0.5:
         return None
@@ -203,10 +202,10 @@ def _of_finite(factor: Finite, is_above: bool) -> Measure | None:
     error = factor.mass_error + 4 * UNIT
     least = max(0.0, factor.infinite * (1 - 4 * error) - factor.slack)
     masses = factor.masses * (1 + side * error)
-    return Measure(factor.losses + shift, masses, factor.infinite if is_above else least)
+    return Atoms(factor.losses + shift, masses, factor.infinite if is_above else least)
 
 
-def _made(given: Measure, step: float, spare: float, is_above: bool) -> State | None:
+def _made(given: Atoms, step: float, spare: float, is_above: bool) -> State | None:
     """The measure on a grid."""
     kept = given.masses > 0.0
     losses, masses = given.losses[kept], given.masses[kept]
@@ -233,9 +232,9 @@ def _times(one: State, other: State, step: float, spare: float, is_above: bool) 
     sums = float(np.sum(one.masses)), float(np.sum(other.masses))
     infinite = first * (sums[1] + second) + second * sums[0]
     if one is other:
-        pairs = _pairs(len(one.masses))
-        masses = one.masses[pairs.one] * one.masses[pairs.other] * pairs.number
-        losses = one.losses[pairs.one] + one.losses[pairs.other]
+        left, right, orders = _pairs(len(one.masses))
+        masses = one.masses[left] * one.masses[right] * orders
+        losses = one.losses[left] + one.losses[right]
     else:
         masses = np.multiply.outer(one.masses, other.masses).ravel()
         losses = np.add.outer(one.losses, other.losses).ravel()
@@ -285,18 +284,11 @@ def nodes(grid: Grid) -> Array:
     return found
 
 
-class _Pairs(NamedTuple):
-    """Two of some outcomes, in one order only; and the number of orders."""
-
-    one: NDArray[np.int64]
-    other: NDArray[np.int64]
-    number: Array
-
-
 @lru_cache(maxsize=8)
-def _pairs(size: int) -> _Pairs:
+def _pairs(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    """Two of some outcomes, in one order only; and the number of orders."""
     one, other = np.triu_indices(size)
-    return _Pairs(one, other, np.where(one == other, 1.0, 2.0))
+    return one, other, np.where(one == other, 1.0, 2.0)
 
 
 def _added(cells: NDArray[np.int64], masses: Array, size: int) -> Array:

@@ -66,14 +66,6 @@ def test_two_mechanisms_beside_randomized_response_equal_their_integral(epsilon,
     contains(parts, [-0.5, 0.4, 1.5 * epsilon], [0.02])
 
 
-@pytest.mark.parametrize("steps", [2, 3, 5])
-@pytest.mark.parametrize("count", [2, 3, 4])
-def test_products_on_a_grid_equal_the_enumeration(steps, count, contains, exact):
-    parts = [("laplace_steps", (0.8, steps), count)]
-    kinks = exact.kinks(parts)
-    contains(parts, [*kinks[:4], kinks[-1], 0.3, -0.3, 0.8 * count, 1e-9], [1e-9, 0.05])
-
-
 def test_few_steps_are_a_finite_pair():
     assert isinstance(laplace(1.0, 40.0), Finite)
     assert isinstance(laplace(1.0, 5000.0), Laplace)

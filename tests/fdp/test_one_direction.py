@@ -105,7 +105,7 @@ def test_the_two_directions_do_not_mix():
         both.symmetrised()
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(st.floats(0.7, 4.0), st.floats(1e-4, 0.5), st.integers(1, 3), st.floats(0.0, 2.0))
 def test_the_offered_bound_is_never_below_either_direction(sigma, rate, count, epsilon):
     one = T.subsampled_gaussian(sigma, rate, unit="removed")

@@ -1,4 +1,4 @@
-"""The certified order: never True where it is false, and True where the families say so."""
+"""The certified order, how many units a function is worth, and residuals of a Gaussian budget."""
 
 import math
 from itertools import product
@@ -10,9 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
+import opendp_concurrent as oc
 from opendp_concurrent.fdp.exact import gaussian_profile
 from opendp_concurrent.fdp.function import TradeoffFunction as T
-from opendp_concurrent.fdp.order import is_below, lower_kinks, tail_from
+from opendp_concurrent.fdp.order import (
+    MOST,
+    gaussian_bound,
+    is_below,
+    largest_power,
+    least_power,
+    lower_kinks,
+    residual,
+    tail_from,
+)
+from opendp_concurrent.fdp.product import with_few_outcomes
 
 FAMILIES = {
     "gaussian": [T.gaussian(mu) for mu in (0.0, 0.1, 0.5, 1.0, 2.5)],
@@ -194,3 +205,183 @@ def test_there_is_no_tail_unless_the_gaussian_is_larger():
     for shift, s in ((1.0, 1.0), (1.0, 2.0), (1e9, 0.5)):  # the last one begins too far out
         assert tail_from(shift, s, 1.0) is None
     assert tail_from(0.0, 0.5, 1.0) > 0.0
+
+
+T = oc.TradeoffFunction
+
+
+UNITS = [
+    (T.pure(0.1), T.pure(0.25)),
+    (T.pure(0.1), T.laplace(0.7)),
+    (T.gaussian(0.25), T.gaussian(0.6)),
+    (T.gaussian(0.25), T.pure(0.3)),
+    (T.laplace(0.2), T.laplace(0.2).power(3)),
+]
+
+
+@pytest.mark.parametrize(("unit", "other"), UNITS, ids=str)
+def test_a_least_power_covers_and_one_less_does_not(unit, other):
+    count = least_power(unit.product, other.product)
+    assert other <= unit.power(count)
+    assert not other <= unit.power(count - 1)
+
+
+@pytest.mark.parametrize(("unit", "budget"), UNITS, ids=str)
+def test_a_largest_power_fits_and_one_more_does_not(unit, budget):
+    count = largest_power(unit.product, budget.product)
+    assert budget.admits(unit) == count
+    assert count == 0 or unit.power(count) <= budget
+    assert not unit.power(count + 1) <= budget
+
+
+def test_powers_of_the_unit_are_counted_exactly():
+    for unit in (T.gaussian(0.01), T.laplace(0.2, 4), T.pure(0.1)):
+        many = unit.power(100_000).product
+        assert least_power(unit.product, many) == 100_000
+        assert largest_power(unit.product, many) == 100_000
+
+
+def test_what_no_number_of_units_covers_has_none():
+    assert least_power(T.pure(0.1).product, T.approximate(0.1, 1e-9).product) is None
+    assert least_power(T.pure(1e-9).product, T.pure(1.0).product) is None  # more than MOST
+    assert largest_power(T.pure(1e-9).product, T.worst().product) == MOST
+
+
+@pytest.mark.parametrize("sigma", [0.06, 0.01, 1e-3, 1e-160])
+def test_sampled_noise_below_a_sixteenth_has_bounds(sigma):
+    one = T.subsampled_gaussian(sigma, 1e-3, unit="removed")
+    for f in (one.power(1000), one.power(1000).inverse()):
+        basic, whole = T.approximate(0.0, 1e-3).power(1000), T.gaussian(1 / sigma).power(1000)
+        assert f.epsilon(0.7) <= basic.epsilon(0.7) == 0.0
+        assert f.epsilon(1e-6) <= 1.001 * whole.epsilon(1e-6)
+
+
+def test_nothing_is_worth_no_unit():
+    assert least_power(T.pure(0.1).product, T.identity().product) == 0
+    assert largest_power(T.gaussian(0.1).product, T.identity().product) == 0
+
+
+PRINTED = [(1.0, 0.5, 0.8599904568), (2.0, 1.0, 1.7291408254), (1.0, 0.1, 0.9949810922)]
+GRID = [0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0]
+
+
+def pure_to_gaussian(epsilon):
+    with mp.workdps(400):
+        return mp.sqrt(2) * -2 * mp.erfinv(2 / (1 + mp.exp(mpf(epsilon))) - 1)
+
+
+@pytest.mark.parametrize(("budget", "epsilon", "printed"), PRINTED)
+def test_printed_values_are_reached_from_below(budget, epsilon, printed):
+    found = residual(budget, T.pure(epsilon).product)
+    assert found == pytest.approx(printed, abs=1e-8)
+    assert found <= printed + 1e-10
+    assert T.gaussian(budget).residual(T.pure(epsilon)) == found
+
+
+CHILDREN = [
+    [("pure", (0.5,), 1)],
+    [("pure", (0.3,), 2)],
+    [("laplace_steps", (0.5, 5), 1)],
+    [("randomized_response", (0.5, 4), 1)],
+    [("finite", ((0.5, 0.5), (0.4, 0.6)), 1)],
+    [("finite", ((0.5, 0.5), (0.4, 0.6)), 2), ("pure", (0.2,), 1)],
+    [("finite", ((0.1, 0.9), (0.02, 0.98)), 1)],
+    [("inverse", ((0.1, 0.9), (0.02, 0.98)), 1)],
+    [("gaussian", (0.5,), 1), ("pure", (0.5,), 1)],
+]
+
+
+@pytest.mark.parametrize("parts", CHILDREN)
+@pytest.mark.parametrize("budget", [1.0, 3.0])
+def test_child_and_residual_are_within_the_budget(parts, budget, exact):
+    child = exact.build(parts)
+    found = residual(budget, child.product)
+    top = max(child.product.largest_loss, child.inverse().product.largest_loss)
+    if found is None:
+        assert budget < float(pure_to_gaussian(min(top, 50.0)))
+        return
+    swap = {"finite": "inverse", "inverse": "finite"}
+    other = [(swap.get(kind, kind), a, n) for kind, a, n in parts]
+    for each in (parts, other):
+        delta = exact.profile([*each, ("gaussian", (found,), 1)])
+        for epsilon in GRID:
+            assert delta(epsilon) <= exact.gaussian_delta(budget, epsilon)
+
+
+@pytest.mark.parametrize("parts", [c for c in CHILDREN if c[0][0] != "gaussian"])
+@pytest.mark.parametrize("budget", [1.0, 3.0])
+def test_it_is_never_worse_than_the_difference_of_squares(parts, budget, exact):
+    child = exact.build(parts)
+    top = max(child.product.largest_loss, child.inverse().product.largest_loss)
+    mu = float(pure_to_gaussian(top))
+    if mu < budget * (1 - 1e-9):
+        naive = math.sqrt(budget**2 - mu**2)
+        assert residual(budget, child.product) >= naive * (1 - 1e-11)
+
+
+@pytest.mark.parametrize("budget", [0.5, 1.0, 3.0])
+def test_gaussians_leave_the_difference_of_squares(budget):
+    for share in (0.0, 0.3, 0.8, 1.0):
+        found = residual(budget, T.gaussian(share * budget).product)
+        exact = mp.sqrt(mpf(budget) ** 2 - mpf(share * budget) ** 2)
+        assert mpf(found) <= exact * (1 + mpf("1e-30"))
+        assert found == pytest.approx(float(exact), rel=1e-14)
+    assert residual(budget, T.gaussian(1.1 * budget).product) is None
+    assert residual(budget, T.identity().product) == budget
+
+
+def test_what_does_not_fit_is_refused():
+    for budget, child in (
+        (1.0, T.pure(3.0)),
+        (1.0, T.approximate(0.1, 1e-9)),
+        (5.0, T.worst()),
+        (1.0, T.gaussian(0.99).compose(T.pure(1.0))),
+        (0.0, T.pure(0.1)),
+        (1.0, T.laplace(700.0)),
+    ):
+        assert residual(budget, child.product) is None
+
+
+def test_a_chain_of_children_stays_within_the_budget(exact):
+    left, parts = 1.0, []
+    for epsilon in (0.3, 0.2, 0.4, 0.1):
+        left = residual(left, T.pure(epsilon).product)
+        parts.append(("pure", (epsilon,), 1))
+    delta = exact.profile([*parts, ("gaussian", (left,), 1)])
+    for epsilon in GRID:
+        assert delta(epsilon) <= exact.gaussian_delta(1.0, epsilon)
+
+
+def test_a_child_with_many_outcomes_is_rounded_outward(exact):
+    for child in (T.laplace(0.7), T.pure(0.05).power(150)):
+        small = with_few_outcomes(child.product, 96)
+        at = np.linspace(-0.5, 0.7, 13)
+        mine, theirs = small.profile(at), child.delta_bounds(at)
+        assert np.all(mine.upper >= theirs.lower)
+        assert np.all(mine.lower <= theirs.upper + 1e-2)
+        found = residual(2.0, child.product)
+        assert child.compose(T.gaussian(found)) <= T.gaussian(2.0)
+        assert found < 2.0
+    assert with_few_outcomes(T.pure(1.0).product, 96) == T.pure(1.0).product
+
+
+@pytest.mark.parametrize("f", [T.laplace(0.5), T.pure(0.5), T.pure(0.2).power(3), T.gaussian(0.3)])
+def test_gaussian_bound_is_a_bound(f):
+    bound = gaussian_bound(f.product)
+    assert f.gaussian_bound == bound
+    for epsilon in GRID:
+        assert f.delta_bounds(epsilon).lower <= T.gaussian(bound).delta_bounds(epsilon).upper
+    assert gaussian_bound(T.worst().product) == math.inf
+
+
+@pytest.mark.parametrize("first", [(0.9, 0.1, 0.0), (0.97, 0.03)])
+def test_both_directions_count(first):
+    """The losses of one direction say nothing of those of the other."""
+    f = T.finite(first, (0.8, 0.1, 0.1) if 0.0 in first else (0.999, 0.001))
+    for child in (f, f.inverse()):
+        one, other = (residual(2.0, each.product) for each in (child, child.inverse()))
+        assert (one is None) == (other is None)
+        assert one is None or (one == pytest.approx(other, rel=1e-8) and 0.0 not in first)
+        bound = gaussian_bound(child.product)
+        assert (bound == math.inf) == (0.0 in first)
+        assert bound == math.inf or f <= T.gaussian(bound * (1 + 1e-9))

@@ -50,14 +50,14 @@ def test_a_single_use_is_between_its_bounds(noise, size, rate, unit, exact):
 @given(
     st.sampled_from(["gaussian", "laplace"]),
     st.floats(1e-3, 8.0),
-    st.floats(1e-9, 0.999),
+    st.one_of(st.floats(1e-9, 0.999), st.floats(-323.0, -9.0).map(lambda power: 10.0**power)),
     st.sampled_from(UNITS),
     st.floats(-3.0, 9.0),
 )
 @settings(max_examples=30)
 def test_a_single_use_is_between_its_bounds_anywhere(exact, noise, size, rate, unit, epsilon):
     bounds = made(noise, size, rate, unit).delta_bounds(epsilon)
-    with mp.workdps(80):
+    with mp.workdps(80 + 2 * int(-math.log10(rate))):
         value = exact.subsampled_delta(noise, size, rate, unit, epsilon)
     assert mpf(bounds.lower) <= max(value, 0) <= mpf(bounds.upper)
 

@@ -1,6 +1,8 @@
-"""f-DP as a measure: compositor, filters, casts, and a pipeline against OpenDP's own accounting."""
+"""f-DP as a measure: compositor, slots, filters, casts, and a pipeline against OpenDP's own."""
 
 import math
+import random
+from itertools import islice
 
 import opendp.prelude as dp
 import pytest
@@ -13,6 +15,7 @@ from opendp_concurrent.errors import (
     PrivacyMapError,
     UnsupportedMeasureError,
 )
+from opendp_concurrent.measures.slots import AnyOrder, Slots, covers
 
 T = oc.TradeoffFunction
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -158,37 +161,20 @@ def test_a_bounded_function_is_read_as_gaussian():
 # --- context -------------------------------------------------------------------------------
 
 
-def test_a_context_splits_a_gaussian_function():
-    context = oc.concurrent_context(
-        data=DATA,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=oc.loss_of(tradeoff=T.gaussian(1.0)),
-        split_evenly_over=2,
-    )
+def context(function, **split):
+    unit, loss = dp.unit_of(contributions=1), oc.loss_of(tradeoff=function)
+    return oc.concurrent_context(data=DATA, privacy_unit=unit, privacy_loss=loss, **split)
+
+
+def test_a_context_splits_a_gaussian_function_or_a_power():
+    halves = context(T.gaussian(1.0), split_evenly_over=2)
     for _ in range(2):
-        assert isinstance(context.query().count().laplace().release(), int)
-    assert context.remaining_privacy_loss() == []
-
-
-def test_a_context_splits_a_power():
-    measure = oc.tradeoff()
-    context = oc.concurrent_context(
-        data=DATA,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=(measure, T.pure(0.1).power(6)),
-        split_by_weights=[1, 2],
-    )
-    assert context.remaining_privacy_loss() == [T.pure(0.1).power(2), T.pure(0.1).power(4)]
-
-
-def test_a_function_that_cannot_be_split_is_refused():
+        assert isinstance(halves.query().count().laplace().release(), int)
+    assert halves.remaining_privacy_loss() == []
+    thirds = context(T.pure(0.1).power(6), split_by_weights=[1, 2])
+    assert thirds.remaining_privacy_loss() == [T.pure(0.1).power(2), T.pure(0.1).power(4)]
     with pytest.raises(InvalidValueError, match="cannot be split"):
-        oc.concurrent_context(
-            data=DATA,
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=oc.loss_of(tradeoff=T.pure(1.0)),
-            split_evenly_over=2,
-        )
+        context(T.pure(1.0), split_evenly_over=2)
 
 
 def test_a_budget_must_bound_something():
@@ -232,3 +218,83 @@ def test_the_pipeline_beats_the_best_of_opendp():
 
 
 FACTOR = 1.11  # printed in docs/tradeoff.rst
+
+
+def pures(*epsilons):
+    return tuple(T.pure(epsilon) for epsilon in epsilons)
+
+
+def slots(*functions):
+    plan = tuple(sorted(functions, key=lambda one: one.affinity_cost))
+    return Slots(plan, plan)
+
+
+def test_the_cheapest_cover_is_taken():
+    plan = slots(*pures(1.0, 0.2, 0.1))
+    assert plan.taking(T.pure(0.1)).left == pures(0.2, 1.0)
+    assert plan.taking(T.pure(0.15)).left == pures(0.1, 1.0)
+    assert plan.taking(T.laplace(0.9)).left == pures(0.1, 0.2)
+    assert plan.taking(T.pure(1.2)) is None  # 1.3 in all, and not enough mass in the tails
+
+
+def test_several_slots_together_cover_a_larger_child():
+    plan = slots(*pures(0.3, 0.3, 0.3, 0.3, 0.3))
+    after = plan.taking(T.laplace(0.5))
+    assert after is not None
+    assert len(after.left) == 1
+    assert T.laplace(0.5) <= T.pure(0.3).power(4)
+    assert not T.laplace(0.5) <= T.pure(0.3).power(3)
+
+
+def test_a_child_without_loss_takes_nothing():
+    plan = slots(*pures(0.5))
+    assert plan.taking(T.identity()) == plan
+
+
+def test_the_loss_is_that_of_all_slots_from_the_first_launch_on():
+    plan = slots(T.gaussian(0.5), T.pure(0.1))
+    assert plan.loss == T.identity()
+    assert plan.after(T.pure(0.1)).loss == T.gaussian(0.5).compose(T.pure(0.1))
+    assert plan.after(T.worst()).left == ()
+
+
+def test_the_refusal_tells_what_is_left():
+    refusal = AnyOrder().admits(slots(*pures(0.5, 0.1)), T.gaussian(1.0))
+    assert isinstance(refusal, BudgetExceededError)
+    assert refusal.remaining == pures(0.1, 0.5)
+
+
+def test_covers_come_in_order_of_their_cost():
+    random.seed(0)
+    left = pures(*(random.uniform(0.05, 0.6) for _ in range(6)))
+    costs = [
+        sum(one.affinity_cost for one in taken) for taken in islice(covers(left, T.pure(0.2)), 12)
+    ]
+    assert len(costs) == 12
+    assert costs == sorted(costs)
+
+
+def test_a_long_plan_is_searched_and_the_answer_is_sound():
+    left = pures(*(0.01 * n for n in range(1, 25)))
+    plan = slots(*left)
+    child = T.laplace(0.4)
+    after = plan.taking(child)
+    assert after is not None
+    taken = list(plan.left)
+    for slot in after.left:
+        taken.remove(slot)
+    assert child <= T.identity().compose(*taken)
+
+
+# --- the product ---------------------------------------------------------------------------
+
+
+def test_when_the_search_is_given_up_what_is_not_needed_is_kept():
+    """Of nine kinds at once none is looked for; the dearest that cover are taken, less spare ones.
+
+    The dearest slot never fails, so it covers no failure; the next one does, and is what is asked.
+    """
+    child = T.approximate(0.0, 0.3)
+    cheap = pures(*(0.001 * n for n in range(1, 40)))
+    plan = slots(*cheap, child, T.pure(2.0))
+    assert plan.taking(child).left == slots(*cheap, T.pure(2.0)).left

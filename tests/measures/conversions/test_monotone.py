@@ -57,7 +57,7 @@ def test_from_pure_to_gaussian_dp(epsilon, factor):
 
 
 @given(st.floats(0.5, 0.99), st.floats(1.0, 1.01), st.integers(2, 9), orders, factors)
-@settings(max_examples=6)
+@settings(max_examples=3)
 def test_from_randomized_response(prob, factor, categories, order, upwards):
     here = response_to_renyi(prob, categories, order)
     assert here <= response_to_renyi(min(prob * factor, 0.999), categories, order)
@@ -96,7 +96,7 @@ def test_from_gaussian_dp(mu, factor, epsilon, larger):
 
 
 @given(st.floats(0.01, 10.0), st.floats(1e-100, 0.5), st.floats(1.0, 1e3))
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_epsilon_and_delta_of_gaussian_dp_invert_each_other(mu, delta, larger):
     epsilon = gaussian_to_epsilon(mu, delta)
     assert gaussian_to_delta(mu, epsilon) <= delta
