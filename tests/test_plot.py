@@ -10,9 +10,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import plot
-from opendp_concurrent.errors import (
-    LedgerDamagedError,
-)
 
 from .drawn import lines
 
@@ -217,11 +214,3 @@ def test_each_block_of_a_block_filter_has_a_line(space, ledger):
     assert ax.get_ylabel() == "privacy loss (ε, pure DP)"
     assert ax.get_legend().get_title().get_text() == ""
     ax.figure.canvas.draw()
-
-
-def test_what_does_not_fit_together_is_not_drawn(space, ledger):
-    launch(space, ledger, PURE, [0.25])
-    with ledger._store.writing({}) as (driver, _):
-        driver.execute("UPDATE opendp_concurrent_budgets SET record = '0'")
-    with pytest.raises(LedgerDamagedError, match="running total"):
-        plot.plot_ledger(ledger)

@@ -30,13 +30,17 @@ TOKENS = {"alice": "token of alice", "bob": "token of bob"}
 DIGESTS = {name: hashlib.sha256(one.encode()).hexdigest() for name, one in TOKENS.items()}
 
 
-@pytest.fixture(scope="module")
-def example():
-    spec = importlib.util.spec_from_file_location("server_example", PATH)
+def load(name):
+    spec = importlib.util.spec_from_file_location(f"{name}_example", PATH.with_name(f"{name}.py"))
     module = importlib.util.module_from_spec(spec)
-    sys.modules["server_example"] = module  # where the annotations of its requests are read
+    sys.modules[spec.name] = module  # where the annotations of its requests are read
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def example():
+    return load("server")
 
 
 @pytest.fixture
@@ -398,10 +402,7 @@ def analyst(start, client_example, monkeypatch):
 
 @pytest.fixture(scope="module")
 def client_example():
-    spec = importlib.util.spec_from_file_location("client_example", PATH.with_name("client.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("client")
 
 
 def test_the_client_launches_describes_and_tells_refusals(analyst, client_example):

@@ -17,42 +17,6 @@ other = native.user_domain("x", lambda data: True, {}), native.user_distance("y"
 tables = table_domain(Tables(schema_of({"person": int}, "person"))), units()
 steps = native.make_user_transformation(*other, *space, list, lambda d_in: d_in)
 
-def user_measurement():
-    return native.make_user_measurement(*space, PURE, lambda rows: 1, lambda d_in: d_in, TO=int)
-
-def user_transformation():
-    return native.make_user_transformation(*space, *space, lambda rows: rows, lambda d_in: d_in)
-
-def user_domain():
-    return native.user_domain("x", lambda data: True, {})
-
-def user_distance():
-    return native.user_distance(f"y{id(object())}")
-
-def divergence():
-    return user_divergence("c", d=1.0)
-
-def profile():
-    return native.new_privacy_profile(lambda epsilon: 0.0)
-
-def chain():
-    return native.make_chain_mt(user_measurement(), steps)
-
-def shifted():
-    return steps >> user_measurement()
-
-def queryable():
-    return native.python_queryable(lambda query: query)
-
-def sparse_vector():
-    return oc.m.make_sparse_vector(*space, PURE, 1, scale=16.0, threshold=0, max_hits=3)
-
-def counter():
-    return oc.m.make_counter(*stream, PURE, scale=20.0, horizon=9)
-
-def table():
-    return oc.t.make_truncate(*tables, 3)
-
 def interrupted(moment):
     seen = [0]
     def trace(frame, event, argument):
@@ -73,9 +37,9 @@ def interrupted(moment):
 lost = []
 sys.unraisablehook = lost.append
 
-def run(name):
+def run(name, made):
     global make, kept
-    make, kept, moment = globals()[name], [], 1
+    make, kept, moment = eval(f"lambda: {made}"), [], 1
     while interrupted(moment):
         moment += 1
         if lost:
@@ -86,30 +50,33 @@ def run(name):
     gc.collect()
     print("survived", moment - 1)
 """
-NAMES = {
-    "chain",
-    "counter",
-    "divergence",
-    "profile",
-    "queryable",
-    "shifted",
-    "sparse_vector",
-    "table",
-    "user_distance",
-    "user_domain",
-    "user_measurement",
-    "user_transformation",
+OURS = "native.make_user_measurement(*space, PURE, lambda rows: 1, lambda d_in: d_in, TO=int)"
+MADE = {
+    "chain": f"native.make_chain_mt({OURS}, steps)",
+    "counter": "oc.m.make_counter(*stream, PURE, scale=20.0, horizon=9)",
+    "divergence": "user_divergence('c', d=1.0)",
+    "profile": "native.new_privacy_profile(lambda epsilon: 0.0)",
+    "queryable": "native.python_queryable(lambda query: query)",
+    "shifted": f"steps >> {OURS}",
+    "sparse_vector": "oc.m.make_sparse_vector(*space, PURE, 1, 16.0, threshold=0, max_hits=3)",
+    "table": "oc.t.make_truncate(*tables, 3)",
+    "user_distance": "native.user_distance(f'y{id(object())}')",
+    "user_domain": "native.user_domain('x', lambda data: True, {})",
+    "user_measurement": OURS,
+    "user_transformation": (
+        "native.make_user_transformation(*space, *space, lambda rows: rows, lambda d_in: d_in)"
+    ),
 }
 
 
 @pytest.fixture(scope="module")
 def ran():
-    return ran_in_forks(CASES, [(name,) for name in sorted(NAMES)])
+    return ran_in_forks(CASES, [*MADE.items()])
 
 
-@pytest.mark.parametrize("name", sorted(NAMES))
+@pytest.mark.parametrize("name", MADE)
 def test_an_interrupt_loses_no_reference_that_native_code_holds(name, ran):
-    status, said = ran[(name,)]
+    status, said = ran[name, MADE[name]]
     assert status == 0, said
     survived, moments = said.split()
     assert survived == "survived"

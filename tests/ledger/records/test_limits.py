@@ -77,35 +77,29 @@ def test_limits_follow_a_draft_only_when_it_is_settled():
 
 
 TEXT = write_terms(terms())
-HOSTILE = {
-    "an unknown limit": LimitedCharge(0.125, 1, (0.125,), ()),
-    "no limit": LimitedCharge(0.125, 0, (), ()),
-    "a number that is none": LimitedCharge(0.125, True, (0.125,), (Opened(0, "a", TEXT),)),
-    "too few losses": LimitedCharge(0.125, 1, (), (Opened(0, "a", TEXT),)),
-    "too many losses": LimitedCharge(0.125, 1, (0.125, 0.125), (Opened(0, "a", TEXT),)),
-    "a loss that is none": LimitedCharge(0.125, 1, (-1.0,), (Opened(0, "a", TEXT),)),
-    "the same limit twice": LimitedCharge(
-        0.125, 2, (0.125,), (Opened(0, "a", TEXT), Opened(0, "a", TEXT))
-    ),
-    "a limit of another path": LimitedCharge(
-        0.125, 1, (0.125, 0.125), (Opened(0, "a", TEXT), Opened(0, "b", TEXT))
-    ),
-    "opened, and another one charged": LimitedCharge(
-        0.125, 1, (0.125, 0.125), (Opened(0, "a", TEXT), Opened(1, "b", TEXT))
-    ),
-    "below itself": LimitedCharge(0.125, 1, (0.125,), (Opened(1, "a", TEXT),)),
-    "below what is none": LimitedCharge(0.125, 1, (0.125,), (Opened(-1, "a", TEXT),)),
-    "no label": LimitedCharge(0.125, 1, (0.125,), (Opened(0, "", TEXT),)),
-    "a label that is none": LimitedCharge(0.125, 1, (0.125,), (Opened(0, 7, TEXT),)),
-    "a bound that is none": LimitedCharge(
-        0.125, 1, (0.125,), (Opened(0, "a", write_terms(terms(None))),)
-    ),
-    "what was not opened": LimitedCharge(0.125, 1, (0.125,), (7,)),
-    "terms that are none": LimitedCharge(0.125, 1, (0.125,), (Opened(0, "a", "[]"),)),
+HOSTILE = {  # a limit, what it costs each, and limits that are opened
+    "an unknown limit": (1, (0.125,), ()),
+    "no limit": (0, (), ()),
+    "a number that is none": (True, (0.125,), ((0, "a", TEXT),)),
+    "too few losses": (1, (), ((0, "a", TEXT),)),
+    "too many losses": (1, (0.125, 0.125), ((0, "a", TEXT),)),
+    "a loss that is none": (1, (-1.0,), ((0, "a", TEXT),)),
+    "the same limit twice": (2, (0.125,), ((0, "a", TEXT), (0, "a", TEXT))),
+    "a limit of another path": (1, (0.125, 0.125), ((0, "a", TEXT), (0, "b", TEXT))),
+    "opened, and another one charged": (1, (0.125, 0.125), ((0, "a", TEXT), (1, "b", TEXT))),
+    "below itself": (1, (0.125,), ((1, "a", TEXT),)),
+    "below what is none": (1, (0.125,), ((-1, "a", TEXT),)),
+    "no label": (1, (0.125,), ((0, "", TEXT),)),
+    "a label that is none": (1, (0.125,), ((0, 7, TEXT),)),
+    "a bound that is none": (1, (0.125,), ((0, "a", write_terms(terms(None))),)),
+    "what was not opened": (1, (0.125,), (7,)),
+    "terms that are none": (1, (0.125,), ((0, "a", "[]"),)),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_charge_that_nobody_wrote(name):
+    limit, d_mids, opened = HOSTILE[name]
+    opened = tuple(Opened(*one) if isinstance(one, tuple) else one for one in opened)
     with pytest.raises((ValueError, TypeError, AttributeError, LedgerDamagedError)):
-        replayed(Limits(), HOSTILE[name])
+        replayed(Limits(), LimitedCharge(0.125, limit, d_mids, opened))
