@@ -131,13 +131,9 @@ class Checked:
         """Pass items to the machine, or halt: a half-taken step would shift the stream."""
         try:
             self._call(take, content)
-        except errors.StreamHaltedError:  # a mechanism behind this one halted
-            self._halted = True
-            raise
-        except errors.RefusalError:
-            raise
-        except BaseException:  # part of it may have been taken
-            self._halted = True
+        except BaseException as error:  # part of it may have been taken, unless it was refused
+            refused = isinstance(error, errors.RefusalError)
+            self._halted = not refused or isinstance(error, errors.StreamHaltedError)
             raise
 
     def _valid(self, item: errors.Item) -> Any:
@@ -149,9 +145,11 @@ class Checked:
 
     def _array(self, items: errors.ItemSequence) -> Any:
         """Return valid integers as an array; None if each item must be checked by itself."""
-        if not isinstance(self._items, (Integers, Categories)):
-            return None
-        if isinstance(self._items, Categories) and self._items.names is not None:
+        if isinstance(self._items, Integers):
+            lower, upper = self._items.lower, self._items.upper
+        elif isinstance(self._items, Categories) and self._items.names is None:
+            lower, upper = 0, self._items.count - 1
+        else:
             return None
         try:
             array = items if isinstance(items, np.ndarray) else np.array(items)
@@ -159,10 +157,6 @@ class Checked:
             return None
         if array.ndim != 1 or array.dtype.kind not in "biu":
             return None
-        bounds = self._items
-        lower, upper = (
-            (bounds.lower, bounds.upper) if isinstance(bounds, Integers) else (0, bounds.count - 1)
-        )
         if len(array) and not (lower <= int(array.min()) and int(array.max()) <= upper):
             self._halt()
         return array.astype(np.int64)

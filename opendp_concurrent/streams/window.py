@@ -95,26 +95,6 @@ class DigitsWindow(ByItem):
 MOST_STEPS = checks.at_most(2**62, "no stream has more steps")
 
 
-def _plan(window: int, scale: float, measure: dp.Measure, shift: int, largest: int) -> counter.Plan:
-    if is_laplace(measure):
-        digits = best_digits(window, window=True)
-        return counter.Plan(
-            lambda: DigitsWindow(window, digits, NodeNoise(scale, laplace=True)),
-            counter.nodes_loss(shift, digits.height, scale, measure),
-            None,
-            counter.of_window_digits(scale, digits, window),
-        )
-    return counter.factor_plan(
-        windowed(window, counter.most_steps(largest)),
-        scale,
-        measure,
-        shift=shift,
-        largest=largest,
-        window=window,
-        state=lambda prefix: FactorWindow(window, prefix),
-    )
-
-
 @composition.constructor(window=MOST_STEPS)
 def make_window_counter(
     input_domain: dp.Domain,
@@ -158,7 +138,24 @@ def make_window_counter(
     """
     shift, largest = counter.moves_of(input_domain, input_metric)
     scale = counter.check_scale(scale, largest, window=window)
-    made = _plan(window, scale, output_measure, shift, largest)
+    if is_laplace(output_measure):
+        digits = best_digits(window, window=True)
+        made = counter.Plan(
+            lambda: DigitsWindow(window, digits, NodeNoise(scale, laplace=True)),
+            counter.nodes_loss(shift, digits.height, scale, output_measure),
+            None,
+            counter.of_window_digits(scale, digits, window),
+        )
+    else:
+        made = counter.factor_plan(
+            windowed(window, counter.most_steps(largest)),
+            scale,
+            output_measure,
+            shift=shift,
+            largest=largest,
+            window=window,
+            state=lambda prefix: FactorWindow(window, prefix),
+        )
     name = f"WindowCounter[scale={scale}, window={window}]"
     return made.measurement(
         (input_domain, input_metric), output_measure, counter.Counter, scale, name

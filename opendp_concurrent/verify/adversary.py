@@ -88,7 +88,7 @@ class Lattice:
 
     def log(self, ratio: Ratio) -> float:
         """Logarithm of a ratio."""
-        return sum(map(mul, ratio, self.steps))
+        return float(sum(map(mul, ratio, self.steps)))
 
 
 # The menu of an analyst, and the rule that admits launches from it.

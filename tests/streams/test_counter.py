@@ -8,7 +8,13 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.streams.counter import Spread, accuracy_of_steps, of_factor, plan
+from opendp_concurrent.streams.counter import (
+    Spread,
+    accuracy_of_steps,
+    of_factor,
+    of_window_digits,
+    plan,
+)
 from opendp_concurrent.streams.digits import best_digits, epochs
 from opendp_concurrent.streams.factors import (
     HORIZONS,
@@ -24,7 +30,6 @@ from opendp_concurrent.streams.factors import (
     window_variance,
     windowed,
 )
-from opendp_concurrent.streams.window import _plan
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3  # noise is 0 but once in e^1000
@@ -221,7 +226,7 @@ def spread(horizon=STEPS, measure=PURE):
 
 
 def spread_of_window(window):
-    return _plan(window, SCALE, PURE, 1, 1).spread
+    return of_window_digits(SCALE, best_digits(window, window=True), window)
 
 
 def of_nodes(scale, most):
