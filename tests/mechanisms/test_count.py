@@ -16,7 +16,7 @@ pl = pytest.importorskip("polars")
 SCHEMA = {"who": pl.Int64, "age": pl.Int64}
 EMPTY = pl.LazyFrame(schema=SCHEMA)
 DOMAIN = dp.domain_of(EMPTY, infer=True)
-SYMMETRIC = dp.symmetric_distance()
+SYMMETRIC, PURE = dp.symmetric_distance(), dp.max_divergence()
 BY_WHO = dp.symmetric_id_distance(pl.col("who"))
 Bound = dp.polars.Bound
 
@@ -107,8 +107,7 @@ def test_plans_without_a_certified_stability_are_refused():
 
 
 def test_a_sparse_vector_checks_the_sensitivity_of_a_count():
-    pure = dp.max_divergence()
-    search = oc.m.make_above_threshold(DOMAIN, BY_WHO, pure, 1, scale=0.01, threshold=2)
+    search = oc.m.make_above_threshold(DOMAIN, BY_WHO, PURE, 1, scale=0.01, threshold=2)
     handle = search(frame([(1, 9), (1, 2), (2, 5)]))
     with pytest.raises(InvalidValueError, match=r"^the sensitivity of the query \(2\)"):
         handle(oc.t.make_frame_count(DOMAIN, BY_WHO, first_rows(2)))
@@ -123,12 +122,11 @@ def test_an_error_of_polars_shows_no_row(tmp_path, caplog, route):
     data = oc.uncollected(pl.scan_csv(path))
     path.write_text(f"{rows}3,SECRET\n")
     made = oc.t.make_frame_count(DOMAIN, SYMMETRIC, EMPTY.filter(pl.col("age") > 1))
-    pure = dp.max_divergence()
     if route == "chain":
-        odometer = oc.make_concurrent_odometer(DOMAIN, SYMMETRIC, pure)
+        odometer = oc.make_concurrent_odometer(DOMAIN, SYMMETRIC, PURE)
         handle, ask = odometer(data), made >> dp.m.then_laplace(scale=4.0)
     else:
-        handle, ask = oc.m.make_above_threshold(DOMAIN, SYMMETRIC, pure, 1, 1.0, 5)(data), made
+        handle, ask = oc.m.make_above_threshold(DOMAIN, SYMMETRIC, PURE, 1, 1.0, 5)(data), made
     with (
         caplog.at_level(logging.ERROR, "opendp_concurrent.measurements"),
         pytest.raises(MechanismError) as refusal,
