@@ -16,8 +16,7 @@ from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE, M
 
 from .promise import JUST_BELOW, ROUNDING, Budget, Outcome
 from .promised_approximate import RULES, theorem_epsilon
-from .promised_sums import OMEGA, steep_mechanism
-from .promises import promises
+from .promises import OMEGA, promises, steep_mechanism
 
 PROMISES = promises()
 MANY = 16  # menus for each promise, and a budget for each part of its distance
