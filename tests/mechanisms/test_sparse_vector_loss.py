@@ -164,16 +164,17 @@ def test_adaptive_queries_cost_no_more_than_the_map_says(refresh, monotone, side
     )
     assert tcdp.omega == 8.0
     for alpha in ORDERS:
-        exact = renyi(noise, choose, 3, alpha)
-        if sides != "one one":  # under Rényi DP the threshold's noise is two-sided
-            assert exact <= curve(alpha) + CRUMB
         fixed = noise.map(oc.fixed_renyi_divergence(alpha))
         assert fixed == curve(alpha) if alpha in READ else fixed <= curve(alpha)
         assert curve(alpha) <= epsilon
+    for alpha in ORDERS[1::2]:
+        exact = renyi(noise, choose, 3, alpha)
+        if sides != "one one":  # under Rényi DP the threshold's noise is two-sided
+            assert exact <= curve(alpha) + CRUMB
         assert exact <= rho * alpha + CRUMB
         assert alpha >= 8.0 or exact <= tcdp.rho * alpha + CRUMB
     tradeoff, approximate = noise.map(oc.tradeoff()), noise.map(dp.approximate(PURE))
-    for level in (0.0, 0.3, 0.8, 1.5, 2.5):
+    for level in (0.0, 0.8, 2.5):
         exact = delta(noise, choose, 3, level)
         assert exact <= tradeoff.delta(level) + CRUMB
         assert exact <= norm.cdf(mu / 2 - level / mu) - math.exp(level) * norm.cdf(
@@ -285,7 +286,7 @@ def test_numbers_that_are_released_are_paid_for(refresh, monotone):
         return menu(1, monotone, (-1, 0))
 
     curve, plain = noise.map(RENYI, answer_scale=scale), noise.map(PURE)
-    for alpha in ORDERS:
+    for alpha in ORDERS[1::2]:
         moment = sum(
             (1 - q) / (1 + q) * q ** (alpha * abs(j) + (1 - alpha) * abs(j - 1))
             for j in range(-400, 400)

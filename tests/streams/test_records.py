@@ -258,12 +258,12 @@ VALUES = (
 
 
 def leaves(value, path=()):
-    """The places of values that have no parts, and of the parts; of a list, the first three."""
+    """The places of values that have no parts, and of the parts; of a list, the first two."""
     if path:
         yield path
     if isinstance(value, (dict, list)):
         pairs = list(value.items() if isinstance(value, dict) else enumerate(value))
-        for key, part in pairs if isinstance(value, dict) else pairs[:3]:
+        for key, part in pairs if isinstance(value, dict) else pairs[:2]:
             yield from leaves(part, (*path, key))
 
 
