@@ -64,7 +64,7 @@ def points_of(factor):
     return kept[0].tolist()
 
 
-@pytest.mark.parametrize("seed", [*range(6), *slow(range(6, 400))])
+@pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 400))])
 def test_pairs_of_sampled_noise_hold_its_profile_where_they_touch_it(seed, exact):
     """Chords and tangents touch the profile at the ends of the cells: there only rounding shows."""
     factor, draw = drawn(seed)
@@ -85,7 +85,7 @@ def test_pairs_of_sampled_noise_hold_its_profile_where_they_touch_it(seed, exact
         assert not outside  # so what was checked is the rounding
 
 
-@pytest.mark.parametrize("seed", [*range(8), *slow(range(8, 16))])
+@pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 16))])
 def test_pairs_of_sampled_noise_hold_its_profile_anywhere(seed, exact):
     """Also far out, where the tails are cut."""
     factor, draw = drawn(seed)
@@ -114,7 +114,7 @@ def test_the_masses_of_all_cells_are_counted(seed):
         assert delta_of(below, mpf(-600)) >= 0.99
 
 
-@pytest.mark.parametrize("seed", [0, 2, 4, 6, *slow(range(8, 24, 2))])
+@pytest.mark.parametrize("seed", [0, 2, *slow(range(4, 24, 2))])
 def test_masses_that_err_as_much_as_is_allowed_are_covered(seed, exact, monkeypatch):
     """The normal law by SciPy may err by 2e-13: so are its values moved, up and down."""
     right = cells.scipy.special.ndtr

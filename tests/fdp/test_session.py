@@ -106,5 +106,5 @@ def test_noise_at_small_rates_is_within_one_percent(rate, steps, epsilon):
 
     sigma = oc.fdp.smallest_sigma(loss, epsilon, 1e-7)
     assert loss(sigma).delta(epsilon) <= 1e-7
-    pairs = sandwich(loss(sigma / 1.01).removed.product.counted, 1e-7, 0.0125)
+    pairs = sandwich(loss(sigma / 1.01).removed.product.counted, 1e-7, 0.02)
     assert float(pairs.profile(np.array([epsilon])).lower[0]) > 1e-7

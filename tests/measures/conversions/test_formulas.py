@@ -293,7 +293,7 @@ def test_gaussian_to_delta(mu, sigmas):
 
 
 @pytest.mark.parametrize(
-    ("mu", "delta"), some(product([1e-6, 0.1, 1.0, 5.0, 50.0], [1e-300, 1e-30, 1e-6, 0.01, 0.3]), 2)
+    ("mu", "delta"), some(product([1e-6, 0.1, 1.0, 5.0, 50.0], [1e-300, 1e-30, 1e-6, 0.01, 0.3]), 6)
 )
 def test_gaussian_to_epsilon_is_the_least_double_that_covers(mu, delta):
     epsilon = gaussian_to_epsilon(mu, delta)
