@@ -5,40 +5,13 @@ import pytest
 
 import opendp_concurrent as oc
 
-from .build import PURE, SPACE
+from .build import DATA, PURE, SPACE, a_filter, an_odometer, by_tens, laplace, opened
 
 STREAM = oc.integer_stream(0, 1), oc.event_presence()
 
 
-def composition():
-    return oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5])
-
-
-def root():
-    return oc.make_concurrent_odometer(*SPACE, PURE)([1])
-
-
 def counter():
     return oc.m.make_counter(*STREAM, PURE, scale=4.0)
-
-
-def stream():
-    odometer = oc.make_concurrent_odometer(*STREAM, PURE)
-    return oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1.0))([])
-
-
-def counted():
-    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0)
-
-
-def parts():
-    return oc.c.make_parallel_composition(*SPACE, oc.c.by_key(bool), {True: counted()})
-
-
-def weights():
-    return oc.m.make_private_multiplicative_weights(
-        *SPACE, PURE, d_in=1, d_out=1.0, universe=4, queries=9, size=9000
-    )
 
 
 def native_filter():
@@ -46,29 +19,33 @@ def native_filter():
     return dp.c.make_privacy_filter(odometer, 1, 1.0)
 
 
+def child(query):
+    return an_odometer()(DATA)(query)
+
+
 RETURNED = {
-    "ConcurrentOdometerQueryable": root,
-    "ConcurrentFilterQueryable": lambda: oc.make_concurrent_filter(
-        oc.make_concurrent_odometer(*SPACE, PURE), 1, 1.0
-    )([1]),
-    "ConcurrentCompositionQueryable": lambda: composition()([1]),
-    "BlockFilterQueryable": lambda: oc.c.make_block_filter(
-        oc.make_concurrent_odometer(*SPACE, PURE), 1, 1.0, blocks=oc.c.by_key(len), keys=[1]
-    )([1]),
-    "ChildQueryable": lambda: root()(dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.5])),
-    "ChildOdometerQueryable": lambda: root()(native_filter()),
-    "WrappedOdometerQueryable": lambda: oc.c.make_bounded_interactive(
-        oc.make_concurrent_odometer(*SPACE, PURE), 9
-    )([1]),
+    "ConcurrentOdometerQueryable": lambda: an_odometer()(DATA),
+    "ConcurrentFilterQueryable": opened,
+    "ConcurrentCompositionQueryable": lambda: oc.make_concurrent_composition(
+        *SPACE, PURE, 1, [0.5]
+    )(DATA),
+    "BlockFilterQueryable": lambda: by_tens()(DATA),
+    "ChildQueryable": lambda: child(dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.5])),
+    "ChildOdometerQueryable": lambda: child(native_filter()),
+    "WrappedOdometerQueryable": lambda: oc.c.make_bounded_interactive(an_odometer(), 9)(DATA),
     "ContinualQueryable": lambda: counter()([]),
-    "StreamQueryable": stream,
+    "StreamQueryable": lambda: oc.c.make_concurrent_continual(a_filter(space=STREAM))([]),
     "OwnStreamQueryable": lambda: oc.c.make_bounded_interactive(counter(), 9)([]),
-    "SharedReleaseQueryable": lambda: root()(
+    "SharedReleaseQueryable": lambda: child(
         SPACE >> dp.t.then_count() >> oc.m.then_shared_release(PURE)
     ),
     "Readable": lambda: counter()([]),
-    "WithParts": lambda: parts()([1]),
-    "WithSynthetic": lambda: weights()([1]),
+    "WithParts": lambda: oc.c.make_parallel_composition(
+        *SPACE, oc.c.by_key(bool), {True: laplace(1.0)}
+    )(DATA),
+    "WithSynthetic": lambda: oc.m.make_private_multiplicative_weights(
+        *SPACE, PURE, d_in=1, d_out=1.0, universe=4, queries=9, size=9000
+    )(DATA),
 }
 
 

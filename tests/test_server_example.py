@@ -17,7 +17,7 @@ import pytest
 
 import opendp_concurrent as oc
 
-from .build import PURE, SPACE
+from .build import PURE, SPACE, an_odometer
 
 pytest.importorskip("fastapi", reason="!!! THE EXAMPLE OF A SERVER IS NOT RUN: no fastapi !!!")
 httpx = pytest.importorskip("httpx", reason="!!! THE EXAMPLE OF A SERVER IS NOT RUN: no httpx !!!")
@@ -81,10 +81,6 @@ def count(scale=4.0):
 
 def svt(scale=8.0, threshold=5):
     return oc.m.make_above_threshold(*SPACE, PURE, 1, scale=scale, threshold=threshold)
-
-
-def odometer():
-    return oc.make_concurrent_odometer(*SPACE, PURE)
 
 
 def launch(client, who, key, query, where="/launch", **more):
@@ -408,7 +404,7 @@ def client_example():
 def test_the_client_launches_describes_and_tells_refusals(analyst, client_example):
     assert isinstance(analyst.launch(count(2.0), "number of rows"), int)
     assert analyst.describe(count(2.0))["admitted"] is True
-    child = analyst.launch(odometer())
+    child = analyst.launch(an_odometer())
     assert isinstance(analyst.launch(count(4.0), child=child), int)
     assert analyst.budget()["spent"] == 0.75
     with pytest.raises(client_example.RequestError, match="limit 'alice'") as refused:

@@ -3,20 +3,19 @@
 import signal
 from functools import partial
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore
 
-from ..build import PURE, SPACE
+from ..build import DATA, PURE, a_filter, a_limit, by_tens, laplace, opened
 from ..forks import run_program
 from ..moments import ALL, interrupted_at
 
 # Python drops what is raised while an object is destroyed
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-COUNT = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0**10)
+COUNT = laplace(2.0**-10)
 
 
 @pytest.fixture(autouse=True)
@@ -31,28 +30,18 @@ def interrupted(moment, function, kept):
     return interrupted_at(moment, function, events=ALL, within="", kept=kept)
 
 
-def odometer():
-    return oc.make_concurrent_odometer(*SPACE, PURE)
-
-
 def root_of(ledger):
-    return oc.make_concurrent_filter(odometer(), 1, 1e6, ledger=ledger)([1, 2, 3])
-
-
-def limit(root):
-    return root(oc.c.make_limited(odometer(), 1, 1e5, label="ada"))
+    return opened(1e6, ledger=ledger)
 
 
 def blocks_of(ledger):
-    weeks = oc.c.by_key(lambda record: record)
-    made = oc.c.make_block_filter(odometer(), 1, 1e6, blocks=weeks, keys=range(3), ledger=ledger)
-    root = made([1, 2, 3])
+    root = by_tens(1e6, ledger=ledger)(DATA)
     return lambda: root([1, 2], COUNT)
 
 
 LAUNCHES = {
     "filter": lambda ledger: partial(root_of(ledger), COUNT),
-    "limit": lambda ledger: partial(limit(root_of(ledger)), COUNT),
+    "limit": lambda ledger: partial(root_of(ledger)(a_limit(1e5)), COUNT),
     "blocks": blocks_of,
     "reading": lambda ledger: root_of(ledger).privacy_loss,
     "summary": lambda ledger: ledger.summary,
@@ -144,7 +133,7 @@ def test_an_update_reaches_all_counters_of_a_stream_or_none():
     space = oc.integer_stream(0, 9), oc.event_presence()
     counter = oc.m.make_counter(*space, PURE, 1e-3)
     kept, moment, came = [], 0, True
-    made = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1e9)
+    made = a_filter(1e9, space=space)
     while came:
         moment += 1 + moment // 10
         stream = oc.c.make_concurrent_continual(made)([])
