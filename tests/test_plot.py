@@ -11,12 +11,12 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import plot
 
+from .build import APPROXIMATE, RENYI, a_limit, by_tens, costing, opened
 from .drawn import lines
 
 pytest.importorskip("matplotlib")
 F = oc.TradeoffFunction
 GAUSSIAN, LAPLACE = F.gaussian(1.0), F.laplace(0.5)
-PURE, DELTA = dp.max_divergence(), 1e-6
 ROOT = Path(__file__).parents[1]
 
 
@@ -139,72 +139,39 @@ def ledger(tmp_path):
         yield made
 
 
-def launch(space, ledger, measure, d_mids, d_out=None, **keywords):
-    accumulator = keywords.pop("accumulator", None)
-    kept = {"ledger": ledger, "d_in": 1} if d_out is None else {}
-    spawn = oc.make_concurrent_odometer(*space, measure, accumulator=accumulator, **kept)
-    if d_out is not None:
-        spawn = oc.make_concurrent_filter(spawn, 1, d_out, ledger=ledger, **keywords)
-    root = spawn([1, 2, 3])
-    for d_mid in d_mids:
-        root(dp.m.make_user_measurement(*space, measure, len, lambda d_in, loss=d_mid: loss))
+RULES = oc.accumulators
+DRAWN_AS_ONE = {  # the measure, the bound, the accumulator, two losses, what is drawn, its name
+    "approximate": (APPROXIMATE, (1.0, 1e-6), None, (0.375, 1e-9), 0.75, "ε, (ε, δ)-DP"),
+    "curves": (
+        *(RENYI, lambda alpha: alpha, None, lambda alpha: 0.25 * alpha, 1.0),
+        "loss at order 2, Rényi DP",
+    ),
+    "functions": (
+        *(oc.tradeoff(), F.pure(0.25).power(4), RULES.ladder(F.pure(0.25)), F.pure(0.25)),
+        *(F.pure(0.25).power(2).epsilon(1e-6), "ε at δ = 1e-06, f-DP"),
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("measure", "d_mids", "arguments", "height", "name"),
-    [
-        (
-            lambda: dp.approximate(PURE),
-            [(0.25, 1e-9), (0.5, 0.0)],
-            {"d_out": (1.0, 1e-6)},
-            0.75,
-            "ε, (ε, δ)-DP",
-        ),
-        (
-            dp.renyi_divergence,
-            [lambda alpha: 0.25 * alpha] * 2,
-            {"d_out": lambda alpha: alpha, "orders": [2.0, 8.0]},
-            1.0,
-            "loss at order 2, Rényi DP",
-        ),
-        (
-            oc.tradeoff,
-            [F.pure(0.25)] * 2,
-            {"d_out": F.pure(0.25).power(4), "accumulator": oc.accumulators.ladder(F.pure(0.25))},
-            F.pure(0.25).power(2).epsilon(1e-6),
-            "ε at δ = 1e-06, f-DP",
-        ),
-    ],
-    ids=["approximate", "curves", "functions"],
-)
-def test_losses_that_are_no_number_are_drawn_as_one(
-    space, ledger, measure, d_mids, arguments, height, name
-):
-    launch(space, ledger, measure(), d_mids, **arguments)
+@pytest.mark.parametrize("case", DRAWN_AS_ONE)
+def test_losses_that_are_no_number_are_drawn_as_one(ledger, case):
+    measure, d_out, accumulator, d_mid, height, name = DRAWN_AS_ONE[case]
+    orders = {"orders": [2.0, 8.0]} if measure == RENYI else {}
+    root = opened(d_out, measure, accumulator, ledger=ledger, **orders)
+    for _ in range(2):
+        root(costing(lambda d_in: d_mid, measure=measure))
     ax = plot.plot_ledger(ledger)
     assert lines(ax)["spent"][1][-1] == pytest.approx(height)
     assert ax.get_ylabel() == f"privacy loss ({name})"
 
 
-def block_filter(space, ledger, d_out=1.0):
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    blocks = oc.c.by_key(lambda record: record)
-    keys = [*range(20), "$a$"]
-    return oc.c.make_block_filter(odometer, 1, d_out, blocks=blocks, keys=keys, ledger=ledger)([1])
-
-
-def on_blocks(root, blocks, loss):
-    space = root._blocks._space
-    root(blocks, dp.m.make_user_measurement(*space, PURE, len, lambda d_in: loss))
-
-
-def test_each_block_of_a_block_filter_has_a_line(space, ledger):
-    root = block_filter(space, ledger)
+def test_each_block_of_a_block_filter_has_a_line(ledger):
+    by = oc.c.by_key(lambda record: record)
+    root = by_tens(blocks=by, keys=[*range(20), "$a$"], ledger=ledger)([1])
     plot.plot_ledger(ledger).figure.canvas.draw()  # of no launch
-    on_blocks(root, [1, "$a$"], 0.25)
-    on_blocks(root, [2], 0.5)
-    ann = root(oc.c.make_limited(oc.make_concurrent_odometer(*space, PURE), 1, 0.5, label="ann"))
-    on_blocks(ann, [1, 2], 0.125)
+    root([1, "$a$"], costing(0.25))
+    root([2], costing(0.5))
+    root(a_limit(0.5, "ann"))([1, 2], costing(0.125))
     ax = plot.plot_ledger(ledger, against="launches")
     drawn = lines(ax)
     assert list(drawn) == ["block 2", "block 1", r"block '\$a\$'", "bound"]

@@ -10,12 +10,12 @@ import opendp_concurrent as oc
 from opendp_concurrent._opendp.calls import call_native, carry
 from opendp_concurrent.errors import BudgetExceededError
 
-from ..build import PURE, SPACE
+from ..build import PURE, SPACE, costing
 from ..forks import run_program
 
 
 def user(function, privacy_map=lambda d_in: 0.1):
-    return dp.m.make_user_measurement(*SPACE, PURE, function, privacy_map)
+    return costing(privacy_map, function)
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
@@ -153,5 +153,5 @@ def test_the_text_of_an_exception_begins_where_the_function_does():
     with pytest.raises(
         OpenDPException, match="(?s)Traceback.*in fail.*ValueError: my reason"
     ) as told:
-        root(dp.m.make_user_measurement(*SPACE, PURE, fail, lambda d_in: d_in))
+        root(user(fail))
     assert "in interruptible" not in str(told.value)

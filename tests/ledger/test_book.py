@@ -4,32 +4,27 @@ import importlib
 import sys
 import tracemalloc
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import LedgerDamagedError
 
+from ..build import RENYI, costing, opened
 from .conftest import count, fill, limit
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 
 
-def test_a_curve_of_an_analyst_runs_outside_of_the_turn(store, tools):
+def test_a_curve_of_an_analyst_runs_outside_of_the_turn(store):
     """It may ask for the loss, or take long: nobody waits for it."""
-    space, measure = tools.space(), dp.renyi_divergence()
-    odometer = oc.make_concurrent_odometer(*space, measure)
-    root = oc.make_concurrent_filter(
-        odometer, 1, lambda alpha: 1.0 * alpha, orders=[2.0, 4.0], ledger=store.create()
-    )([1, 2, 3])
-    asked = []
+    bound, asked = (lambda alpha: 1.0 * alpha), []
+    root = opened(bound, RENYI, orders=[2.0, 4.0], ledger=store.create())
 
     def curve(alpha):
         asked.append(root.privacy_loss()(2.0))
         return 0.125 * alpha
 
-    mechanism = dp.m.make_user_measurement(*space, measure, len, lambda d_in: curve)
-    assert root(mechanism) == 3
+    assert root(costing(lambda d_in: curve, measure=RENYI)) == 3
     assert asked
     assert root.privacy_loss()(2.0) == 0.25
 

@@ -4,11 +4,12 @@ import json
 import subprocess
 import sys
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.ledger.command import main
+
+from ..build import a_limit
 
 
 @pytest.fixture
@@ -55,9 +56,8 @@ def test_show_prints_each_charge_in_a_line(ledger, run):
 
 def test_limits_are_shown_below_the_facts(store, tools, run):
     root = tools.limit(store.create())
-    odometer = oc.make_concurrent_odometer(*tools.space(), dp.max_divergence())
-    team = root(oc.c.make_limited(odometer, 1, 0.5, label="team"))
-    ann = team(oc.c.make_limited(odometer, 1, 0.25, label="ann\x1b[31m"))
+    team = root(a_limit(0.5, "team"))
+    ann = team(a_limit(0.25, "ann\x1b[31m"))
     for handle in (ann, team):
         handle(tools.count(0.125))
     store.close()

@@ -12,7 +12,7 @@ from opendp_concurrent.accounting.store import Terms
 from opendp_concurrent.ledger.ledger import events as as_events
 from opendp_concurrent.measures import composition_measure
 
-from ..build import SPACE
+from ..build import an_odometer, costing
 
 dp_accounting = pytest.importorskip("dp_accounting")
 
@@ -30,12 +30,9 @@ def charged(sqlite):
 
     def charge(measure, *d_mids, accumulator=None, **keywords):
         ledger = sqlite.create()
-        odometer = oc.make_concurrent_odometer(
-            *SPACE, measure, accumulator=accumulator, ledger=ledger, d_in=1
-        )
-        root = odometer([1, 2, 3])
+        root = an_odometer(measure, accumulator=accumulator, ledger=ledger, d_in=1)([1, 2, 3])
         for d_mid in d_mids:
-            root(dp.m.make_user_measurement(*SPACE, measure, len, lambda d_in, loss=d_mid: loss))
+            root(costing(lambda d_in, loss=d_mid: loss, measure=measure))
         return ledger
 
     return charge

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-import opendp_concurrent as oc
 from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
 from opendp_concurrent.ledger import audit
@@ -13,7 +12,7 @@ from opendp_concurrent.ledger.audit import digest
 from opendp_concurrent.ledger.encoding import canonical, first_hash
 from opendp_concurrent.measures.divergences import MAX_DIVERGENCE
 
-from ..build import a_limit, an_odometer
+from ..build import DATA, a_limit, by_tens
 from .conftest import count, limit
 
 EPSILON = 2.0**-10
@@ -154,16 +153,11 @@ def test_triggers_of_a_server_that_were_disabled_are_noticed(postgresql):
 
 
 def test_a_state_of_blocks_is_not_kept(store):
-    weeks = oc.c.by_key(lambda record: record)
-    ledger = store.create()
-    made = oc.c.make_block_filter(an_odometer(), 1, 1.0, blocks=weeks, keys=range(3), ledger=ledger)
-    root = made([1, 2, 2])
+    root = by_tens(ledger=store.create())(DATA)
     for number in range(25):
         root([number % 3], count(EPSILON))
     assert store.open().summary().launches == 25
-    again = oc.c.make_block_filter(
-        an_odometer(), 1, 1.0, blocks=weeks, keys=range(3), ledger=store.open()
-    )([1])
+    again = by_tens(ledger=store.open())(DATA)
     assert again.privacy_loss(0) == 9 * EPSILON
     with store.open()._store.reading() as connection:
         assert not kept.inspect(connection).has_table(KEPT)

@@ -8,7 +8,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.ledger import book, command
 
-from ..build import PURE, SPACE, a_limit
+from ..build import a_limit, an_odometer, by_tens
 
 DAY = 86_400 * 10**9
 HOSTILE = "<script>alert(1)</script>\"'&\u202e\x1b[31m$title"
@@ -100,7 +100,7 @@ def test_a_ledger_without_charges_or_without_a_bound_has_a_report(sqlite, tools)
     tools.limit(ledger)
     assert Read(ledger.report()).cells[:4] == ["What remains", "0", "1", "1"]
     endless = sqlite.create("endless")
-    root = oc.make_concurrent_odometer(*SPACE, PURE, ledger=endless, d_in=1)([1])
+    root = an_odometer(ledger=endless, d_in=1)([1])
     for _ in range(2):
         root(tools.count(0.125))
         cells = Read(endless.report()).cells
@@ -108,11 +108,9 @@ def test_a_ledger_without_charges_or_without_a_bound_has_a_report(sqlite, tools)
 
 
 def test_blocks_are_reported_by_key(sqlite, tools):
-    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    by = oc.c.by_key(lambda record: record)
-    ledger = sqlite.create()
-    root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=by, keys=["<b>", "b"], ledger=ledger)([])
-    ann = root(oc.c.make_limited(odometer, 1, 0.5, label="ann"))
+    by, ledger = oc.c.by_key(lambda record: record), sqlite.create()
+    root = by_tens(blocks=by, keys=["<b>", "b"], ledger=ledger)([])
+    ann = root(a_limit(0.5, "ann"))
     root(["b"], tools.count(0.125))
     assert {"block 'b'", "the budget"} <= set(Read(ledger.report()).cells)
     ann(["<b>", "b"], tools.count(0.125))

@@ -5,7 +5,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.ledger.report import NAMES, one_line, spending
 
-from ..build import PURE, SPACE, a_limit
+from ..build import a_limit, by_tens
 
 
 def drawn(ledger, by, **given):
@@ -45,20 +45,16 @@ def test_losses_of_limits_are_at_their_own_distance(sqlite, tools):
     """A limit over a transformation counts what its launches cost at its own d_in."""
     ledger = sqlite.create()
     root = tools.limit(ledger, d_in=1)
-    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    wide = root(oc.c.make_limited(odometer, 2, 0.5, label="pairs"))
-    wide(tools.count(0.125))
+    root(a_limit(0.5, "pairs", d_in=2))(tools.count(0.125))
     (entry,) = ledger.entries()
     assert (entry.loss, entry.limit_losses) == (0.125, (0.25,))
     assert "–" in ledger.report()
 
 
 def test_the_fullest_block_stands_for_several(sqlite, tools):
-    odometer, by = oc.make_concurrent_odometer(*SPACE, PURE), oc.c.by_key(lambda record: record)
     ledger = sqlite.create()
-    made = oc.c.make_block_filter(odometer, 1, 1.0, blocks=by, keys=[1, 2, 3], ledger=ledger)
-    root = made([])
-    ann = root(oc.c.make_limited(odometer, 1, 0.5, label="ann"))
+    root = by_tens(keys=[1, 2, 3], ledger=ledger)([])
+    ann = root(a_limit(0.5, "ann"))
     with oc.labelled("x"):
         root([1], tools.count(0.25))
         ann([1, 2], tools.count(0.125))
