@@ -14,7 +14,7 @@ from opendp_concurrent.errors import (
 from opendp_concurrent.ledger import open_ledger
 from opendp_concurrent.ledger import schema as tables
 
-from ..build import APPROXIMATE, PURE, SPACE, ZCDP, costing
+from ..build import APPROXIMATE, DATA, PURE, SPACE, ZCDP, a_filter, an_odometer, costing, opened
 
 F = oc.TradeoffFunction
 
@@ -84,9 +84,7 @@ CASES = {  # what makes: measure, query, bound, accumulator, other arguments of 
 
 def spawn(case, ledger=None):
     measure, query, d_out, accumulator, keywords = (*case, *(None, {})[len(case) - 3 :])
-    odometer = oc.make_concurrent_odometer(*SPACE, measure, accumulator=accumulator)
-    limit = oc.make_concurrent_filter(odometer, 1, d_out, ledger=ledger, **keywords)
-    return limit([1, 2, 3]), query
+    return opened(d_out, measure, accumulator, ledger=ledger, **keywords), query
 
 
 @pytest.mark.parametrize(
@@ -169,26 +167,21 @@ def test_a_summary_says_what_the_budget_is_about(store, tools):
 # --- odometers, chains, children -----------------------------------------------------------
 
 
-def odometer(ledger=None, d_in=None, **keywords):
-    return oc.make_concurrent_odometer(*SPACE, PURE, ledger=ledger, d_in=d_in, **keywords)
-
-
 def test_an_odometer_goes_on_where_it_was_left(store, tools):
-    root = odometer(store.create(), 2)([1, 2, 3])
+    root = an_odometer(ledger=store.create(), d_in=2)(DATA)
     for _ in range(3):
         root(laplace(8.0))
     assert root.privacy_loss(2) == 0.75
     store.close()
-    root = odometer(store.open(), 2)([1, 2, 3])
+    root = an_odometer(ledger=store.open(), d_in=2)(DATA)
     root(laplace(8.0))
     assert root.privacy_loss(2) == 1.0
     assert root.loss_after([laplace(8.0)], 2) == 1.25
     assert store.open().summary().remaining is None
     with pytest.raises(InvalidValueError, match="its loss is known only there"):
         root.privacy_loss(1)
-    refused = odometer(store.open(), 3)
     with pytest.raises(LedgerMismatchError, match="d_in"):
-        refused([1, 2, 3])
+        an_odometer(ledger=store.open(), d_in=3)(DATA)
 
 
 def test_a_context_keeps_a_ledger(store):
@@ -217,16 +210,10 @@ def test_what_excludes_others_is_refused_before_it_is_charged(store):
     measure = dp.approximate(ZCDP)
 
     def user(loss):
-        return dp.m.make_user_measurement(
-            *SPACE,
-            measure,
-            lambda rows: dp.new_queryable(lambda query: query),
-            lambda d_in: loss,
-            TO="ExtrinsicObject",
-        )
+        return costing(lambda d_in: loss, lambda _: dp.new_queryable(lambda query: query), measure)
 
-    odometer = oc.make_concurrent_odometer(*SPACE, measure)
-    root = oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6), ledger=store.create())([1])
+    odometer = an_odometer(measure)
+    root = opened((1.0, 1e-6), measure, ledger=store.create())
     pair = oc.make_concurrent_composition(*SPACE, measure, 1, [(0.125, 2.0**-22)] * 2)
     free = root(pair), root(user((0.125, 0.0)))
     whole = user((0.125, 2.0**-22))
@@ -245,18 +232,17 @@ def test_what_excludes_others_is_refused_before_it_is_charged(store):
 
 def test_a_filter_that_halts_is_refused(store):
     with pytest.raises(InvalidValueError, match="halt must be False with a ledger"):
-        oc.make_concurrent_filter(odometer(), 1, 1.0, halt=True, ledger=store.create())
+        a_filter(halt=True, ledger=store.create())
     assert store.open().summary().terms is None
 
 
 def test_an_odometer_with_a_ledger_is_no_child_and_under_no_filter(store, tools):
     ledger = store.create()
-    recorded = odometer(ledger, 1)
+    recorded = an_odometer(ledger=ledger, d_in=1)
     with pytest.raises(InvalidTypeError, match="pass the ledger to the filter"):
         oc.make_concurrent_filter(recorded, 1, 1.0)
-    root = oc.make_concurrent_filter(odometer(), 1, 1.0)([1, 2, 3])
     with pytest.raises(InvalidTypeError, match="an odometer with a ledger cannot be launched"):
-        root(recorded)
+        opened()(recorded)
     assert ledger.summary().terms is None
 
 

@@ -23,7 +23,7 @@ from opendp_concurrent.serving import levels as chain
 from opendp_concurrent.serving import shared_release as queryable
 from opendp_concurrent.serving.levels import Chain
 
-from ..build import PURE, ZCDP
+from ..build import PURE, ZCDP, costing, opened
 
 BOTH = dp.approximate(PURE)
 ROWS = [1, 2, 3]
@@ -33,9 +33,8 @@ def shared(space, measure=PURE, *ceiling):
     return space >> dp.t.then_count() >> oc.m.then_shared_release(measure, *ceiling)
 
 
-def filtered(space, d_out=1.0, measure=PURE, accumulator=None, rows=ROWS, **options):
-    odometer = oc.make_concurrent_odometer(*space, measure, accumulator=accumulator)
-    return oc.make_concurrent_filter(odometer, 1, d_out, **options)(rows)
+def filtered(space, d_out=1.0, measure=PURE, accumulator=None, rows=ROWS):
+    return opened(d_out, measure, accumulator, space=space, data=rows)
 
 
 def test_all_levels_cost_what_the_finest_one_costs(space):
@@ -182,9 +181,7 @@ def test_a_mechanism_that_runs_may_not_ask(space):
     root = filtered(space)
     release = root(shared(space))
     release(0.25)
-    nosy = dp.m.make_user_measurement(
-        *space, PURE, lambda rows: release(0.125 if len(rows) > 2 else 0.0625), lambda d_in: 0.25
-    )
+    nosy = costing(0.25, lambda rows: release(0.125 if len(rows) > 2 else 0.0625))
     with pytest.raises(ReentrantLaunchError):
         root(nosy)
 

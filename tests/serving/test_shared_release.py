@@ -13,7 +13,7 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 
-from ..build import PURE, ZCDP
+from ..build import PURE, ZCDP, opened
 
 WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
 INTEGERS = dp.vector_domain(dp.atom_domain(T=int))
@@ -35,9 +35,7 @@ def count(space, *arguments):
 def test_a_ceiling_is_paid_once(space, measure, loss):
     made = count(space, measure, 0.75)
     assert made.map(1) == pytest.approx(loss)
-    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, measure), 1, made.map(1))(
-        [1, 2, 3]
-    )
+    root = opened(made.map(1), measure)
     release = root(made)
     answers = {level: release(level) for level in (0.25, 0.75, 0.5)}
     assert {level: release(level) for level in answers} == answers

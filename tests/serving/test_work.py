@@ -9,7 +9,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError, SpaceMismatchError
 from opendp_concurrent.serving import values as calls
 
-from ..build import APPROXIMATE, PURE, SPACE, ZCDP
+from ..build import APPROXIMATE, PURE, SPACE, ZCDP, a_filter
 
 OTHER = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
 
@@ -59,9 +59,7 @@ MESSAGES = {
     "chain": lambda space: count(space),
     "cast": lambda space: oc.c.cast(count(space), PURE),
     "compositor": lambda space: oc.make_concurrent_composition(*space, PURE, 1, [0.5]),
-    "filter": lambda space: oc.make_concurrent_filter(
-        oc.make_concurrent_odometer(*space, PURE), 1, 1.0
-    ),
+    "filter": lambda space: a_filter(space=space),
     "list": lambda space: dp.c.make_composition([count(space), count(space)]),
     "sparse vector": lambda space: oc.m.make_sparse_vector(*space, PURE, 1, 8.0, 5, 3),
     "odometer": lambda space: oc.make_concurrent_odometer(*space, PURE),
