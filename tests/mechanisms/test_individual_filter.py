@@ -3,17 +3,23 @@
 Statistical bounds fail by chance with odds below 1e-10 each; noise is OpenDP's.
 """
 
+import itertools
 import math
 import sys
+from fractions import Fraction
 
 import numpy as np
 import opendp.prelude as dp
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
 from scipy.stats import chi2, gamma, norm
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ReentrantLaunchError
-from opendp_concurrent.mechanisms.individual import NoisySum, make_individual_filter
+from opendp_concurrent.measures.opendp import NoiseLoss
+from opendp_concurrent.mechanisms.individual import Bank, NoisySum, Price, make_individual_filter
 
 from ..build import in_threads
 
@@ -192,3 +198,291 @@ def test_refusals_are_the_same_for_all_data_and_states():
             said.add(tuple(messages))
             said.add(repr(queryable))
     assert len(said) == 2
+
+
+# --- the exact loss of whole conversations, over neighbours, with queries that adapt to answers ---
+#
+# Laplace: the log-ratio of a transcript is a sum of rational numbers. Its supremum is reached among
+# answers between the sums and one step beyond. Gaussian: moments of the discrete Gaussian are summed
+# with 40 digits, far into the tails. Wrong variants of the bank are caught by the same.
+LAPLACE, GAUSSIAN = NoiseLoss(1, Fraction(1)), NoiseLoss(2, Fraction(1, 2))
+REACH = 3  # values at the bound are charged exactly
+EXACT = mpf(10) ** -30
+
+
+@pytest.fixture(autouse=True)
+def _digits():
+    with mp.workdps(40):
+        yield
+
+
+# --- banks: the right one, and wrong ones -----------------------------------------------------
+
+
+class Reference:
+    """The definition, in fractions of the budget and pure Python."""
+
+    def __init__(self, people, loss):
+        self.left, self.loss = [Fraction(1)] * people, loss
+
+    def cost(self, value, scale, d_out):
+        return self.loss.of(Fraction(value), scale) / Fraction(d_out)
+
+    def charge(self, values, scale, d_out):
+        costs = [self.cost(value, scale, d_out) for value in values]
+        pays = self.pays(costs)
+        self.left = [left - c if p else left for left, c, p in zip(self.left, costs, pays)]  # noqa: B905
+        return sum(value for value, p in zip(values, pays, strict=True) if p)
+
+    def pays(self, costs):
+        return [cost <= left for cost, left in zip(costs, self.left, strict=True)]
+
+
+class Vectorised:
+    """The bank itself."""
+
+    def __init__(self, people, loss):
+        self.bank, self.loss = Bank(people), loss
+
+    def charge(self, values, scale, d_out):
+        price = Price.in_steps(REACH, scale, self.loss, d_out)
+        numbers = np.array(values, dtype=np.int64)
+        return self.bank.charge(lambda part: numbers[part], price)
+
+
+class Refunds(Reference):
+    """Gives back what was paid."""
+
+    def charge(self, values, scale, d_out):
+        before = self.left
+        total = super().charge(values, scale, d_out)
+        self.left = before
+        return total
+
+
+class Overdraws(Reference):
+    """Lets people with too little left take part for what they have."""
+
+    def charge(self, values, scale, d_out):
+        total = super().charge(values, scale, d_out)
+        self.left = [max(Fraction(0), left) for left in self.left]
+        return total
+
+    def pays(self, costs):
+        return [left > 0 for left in self.left]
+
+
+class Averages(Reference):
+    """Charges everybody the mean loss."""
+
+    def charge(self, values, scale, d_out):
+        costs = [self.cost(value, scale, d_out) for value in values]
+        mean = sum(costs, Fraction(0)) / max(1, len(costs))
+        pays = [left >= mean for left in self.left]
+        self.left = [left - mean if p else left for left, p in zip(self.left, pays, strict=True)]
+        return sum(value for value, p in zip(values, pays, strict=True) if p)
+
+
+class Gangs(Reference):
+    """Leaves everybody out as soon as one cannot pay: a decision on other people's rows."""
+
+    def pays(self, costs):
+        return [all(super().pays(costs))] * len(costs)
+
+
+class HalfPrice(Reference):
+    """Charges half of the loss."""
+
+    def cost(self, value, scale, d_out):
+        return super().cost(value, scale, d_out) / 2
+
+
+class Forgets(Reference):
+    """Charges nobody who was left out once, but keeps them in the sums."""
+
+    def pays(self, costs):
+        self.inside = super().pays(costs)
+        return self.inside
+
+    def charge(self, values, scale, d_out):
+        super().charge(values, scale, d_out)
+        return sum(values)
+
+
+WRONG = Refunds, Overdraws, Averages, Gangs, HalfPrice, Forgets
+RIGHT = Reference, Vectorised
+
+
+# --- exact losses -----------------------------------------------------------------------------
+
+
+class Pair:
+    """Two banks on neighbours, in the same conversation."""
+
+    def __init__(self, kind, rows, others, loss, d_out, history=()):
+        self.kind, self.rows, self.others = kind, rows, others
+        self.loss, self.d_out, self.history = loss, d_out, history
+
+    def sums(self, query):
+        """Sums of ``query`` on both, after the history."""
+        answers = []
+        for rows in (self.rows, self.others):
+            bank = self.kind(len(rows), self.loss)
+            for column, scale in (*self.history, query):
+                total = bank.charge([row[column] for row in rows], scale, self.d_out)
+            answers.append(total)
+        return answers
+
+    def then(self, query):
+        return Pair(
+            self.kind, self.rows, self.others, self.loss, self.d_out, (*self.history, query)
+        )
+
+
+def worst_log_ratio(pair, strategy, rounds, answers=()):
+    """Supremum over transcripts of |log-ratio|, as (most, least); exact."""
+    if rounds == 0:
+        return Fraction(0), Fraction(0)
+    query = strategy(answers)
+    one, other = pair.sums(query)
+    scale, following, highs, lows = Fraction(query[1]), pair.then(query), [], []
+    for answer in range(min(one, other, -1) - 1, max(one, other, 1) + 2):
+        step = Fraction(abs(answer - other) - abs(answer - one)) / scale
+        high, low = worst_log_ratio(following, strategy, rounds - 1, (*answers, answer))
+        highs.append(step + high)
+        lows.append(step + low)
+    return max(highs), min(lows)
+
+
+def pure_loss(*arguments):
+    high, low = worst_log_ratio(*arguments)
+    return max(high, -low)
+
+
+def weights(scale, at):
+    return mp.exp(-(mpf(at) ** 2) / (2 * mpf(scale) ** 2))
+
+
+def moment(pair, strategy, rounds, alpha, answers=()):
+    """Sum over transcripts of p^alpha q^(1-alpha); tails beyond 20 scales are below 1e-80."""
+    if rounds == 0:
+        return mpf(1)
+    query = strategy(answers)
+    one, other = pair.sums(query)
+    scale, following = query[1], pair.then(query)
+    middle = alpha * one - (alpha - 1) * other
+    reach = math.ceil(20 * scale) + abs(middle) + abs(one) + abs(other) + 2
+    whole = mp.fsum(weights(scale, at) for at in range(-reach, reach + 1))
+    parts, known = [], {}
+    for answer in range(-reach, reach + 1):
+        kind = max(-1, min(1, answer))  # strategies look at the sign
+        if kind not in known:
+            known[kind] = moment(following, strategy, rounds - 1, alpha, (*answers, kind))
+        p, q = weights(scale, answer - one), weights(scale, answer - other)
+        parts.append(p**alpha * q ** (1 - alpha) / whole * known[kind])
+    return mp.fsum(parts)
+
+
+def renyi_loss(pair, strategy, rounds, alpha):
+    """Rényi divergence in both directions, over alpha: a bound on rho if at most rho at all."""
+    swapped = Pair(pair.kind, pair.others, pair.rows, pair.loss, pair.d_out)
+    return max(
+        mp.log(moment(one, strategy, rounds, alpha)) / ((alpha - 1) * alpha)
+        for one in (pair, swapped)
+    )
+
+
+# --- conversations ----------------------------------------------------------------------------
+
+
+def sign(answer):
+    return (answer > 0) - (answer < 0)
+
+
+def tree(queries):
+    """A strategy that looks at the signs of answers: a query for each string of signs."""
+
+    def strategy(answers):
+        return queries[len(answers)][tuple(map(sign, answers))]
+
+    return strategy
+
+
+def adaptive(column, scale):
+    """The column is asked again, or another one, by the sign of the first answer."""
+    first = {(): (0, scale)}
+    second = {(-1,): (1, scale), (0,): (0, scale), (1,): (0, 2 * scale)}
+    third = dict.fromkeys(itertools.product((-1, 0, 1), repeat=2), (column, scale))
+    return tree([first, second, third])
+
+
+ROWS = [(3, 1, 2), (1, -3, 1), (-2, 2, 3)]
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_pure_conversations_lose_at_most_the_budget_and_reach_it(kind):
+    reached = []
+    for left_out in range(3):
+        others = [row for person, row in enumerate(ROWS) if person != left_out]
+        for d_out in (1.0, 1.5, 3.0):
+            for column in (0, 1, 2):
+                pair = Pair(kind, ROWS, others, LAPLACE, d_out)
+                loss = pure_loss(pair, adaptive(column, 2.0), 3)
+                assert loss <= Fraction(d_out)
+                reached.append(loss / Fraction(d_out))
+    assert max(reached) == 1
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_gaussian_conversations_lose_at_most_the_budget_and_reach_it(kind):
+    reached = []
+    for left_out in range(3):
+        others = [row for person, row in enumerate(ROWS) if person != left_out]
+        for d_out, rounds in ((1.125, 2), (2.25, 2)):
+            pair = Pair(kind, ROWS, others, GAUSSIAN, d_out)
+            for alpha in (2, 5):
+                loss = renyi_loss(pair, adaptive(1, 2.0), rounds, alpha)
+                assert loss <= mpf(d_out) * (1 + EXACT)
+                reached.append(loss / mpf(d_out))
+    assert max(reached) > 1 - EXACT
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_banks_are_caught(wrong):
+    assert any(
+        pure_loss(Pair(wrong, ROWS, others, LAPLACE, d_out), adaptive(column, 2.0), 3)
+        >= Fraction(7, 6) * Fraction(d_out)
+        for others in itertools.combinations(ROWS, 2)
+        for d_out in (1.0, 1.5, 3.0)
+        for column in (0, 1, 2)
+    )
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_groups(kind):
+    """Two people gone: twice the budget for pure DP, four times for zCDP; both are reached."""
+    rows, strategy = [(3, 3, 3)] * 2 + [(1, 0, -1)], adaptive(2, 3.0)
+    loss = pure_loss(Pair(kind, rows, rows[2:], LAPLACE, 2.0), strategy, 3)
+    assert loss == 4
+    rho = renyi_loss(Pair(kind, rows, rows[2:], GAUSSIAN, 0.5), strategy, 2, 2)
+    assert abs(rho - 4 * mpf(0.5)) < EXACT
+
+
+PEOPLE = st.tuples(*[st.integers(-REACH, REACH)] * 3)
+
+
+@settings(max_examples=30)
+@given(data=st.data(), d_out=st.sampled_from([0.5, 1.0, 1.3, 2.0, 4.0]))
+def test_no_conversation_loses_more(data, d_out):
+    rows = data.draw(st.lists(PEOPLE, min_size=1, max_size=3))
+    gone = data.draw(st.integers(1, min(2, len(rows))))
+    queries = [
+        {
+            signs: (data.draw(st.integers(0, 2)), data.draw(st.sampled_from([1.0, 1.7, 3.0, 8.0])))
+            for signs in itertools.product((-1, 0, 1), repeat=length)
+        }
+        for length in range(2)
+    ]
+    for kind in RIGHT:
+        pair = Pair(kind, rows, rows[gone:], LAPLACE, d_out)
+        assert pure_loss(pair, tree(queries), 2) <= gone * Fraction(d_out)

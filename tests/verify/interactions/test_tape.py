@@ -127,6 +127,8 @@ def test_impossible_answers_are_told():
 
 
 # --- a scripted analyst against real pipelines: right ones pass, a broken one is flagged -------
+#
+# The bounds hold with probability 1 - 1e-9 each; noise is OpenDP's and cannot be seeded.
 
 X, X_PRIME = [1, 2, 3], [1, 2]
 
