@@ -198,7 +198,7 @@ def test_above_threshold_is_a_sparse_vector_of_one_hit(space):
     assert queryable(len).outcome is EXHAUSTED
 
 
-# --- published sparse vectors that are wrong, and that they are caught [LSL17, Figure 1] -----------
+# --- published sparse vectors that are wrong, and that they are caught [LSL17, Figure 1] ----------
 #
 # Algorithms 3 to 6 there, with the noise that their authors gave, on whole steps. Exact laws are
 # sums over the threshold's noise. ``make_sparse_vector`` goes through the same and passes.
