@@ -203,8 +203,8 @@ def test_refusals_are_the_same_for_all_data_and_states():
 # --- the exact loss of whole conversations, over neighbours, with queries that adapt to answers ---
 #
 # Laplace: the log-ratio of a transcript is a sum of rational numbers. Its supremum is reached among
-# answers between the sums and one step beyond. Gaussian: moments of the discrete Gaussian are summed
-# with 40 digits, far into the tails. Wrong variants of the bank are caught by the same.
+# answers between the sums and one step beyond. Gaussian: moments of the discrete Gaussian are
+# summed with 40 digits, far into the tails. Wrong variants of the bank are caught by the same.
 LAPLACE, GAUSSIAN = NoiseLoss(1, Fraction(1)), NoiseLoss(2, Fraction(1, 2))
 REACH = 3  # values at the bound are charged exactly
 EXACT = mpf(10) ** -30
