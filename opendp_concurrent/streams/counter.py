@@ -150,22 +150,6 @@ def _equal(count: int, bound: float) -> float:
     return log(total) if total > 0.0 else inf
 
 
-def accuracy_of_steps(
-    spread: SpreadOf, laplace: bool, scale: float, horizon: int | None, parts: int = 1
-) -> Accuracy:
-    """Return the accuracy of a counter at its first steps.
-
-    :param horizon: largest number of steps
-    :param parts: sums at each step
-    """
-
-    def error(beta: float, answers: int) -> float:
-        found = spread(answers if horizon is None else min(answers, horizon))
-        return found.largest(laplace, beta / parts) + found.offset
-
-    return Accuracy("Laplace" if laplace else "Gaussian", scale, error)
-
-
 def of_digits(scale: float, digits: Digits) -> SpreadOf:
     """Return the spread of a tree with signed digits."""
     return lambda answers: Spread.of(
@@ -278,9 +262,12 @@ class Plan:
         def privacy_map(d_in: errors.Distance) -> Any:
             return self.loss(whole_distance(space[1], d_in), moved)
 
+        def error(beta: float, answers: int) -> float:
+            found = self.spread(answers if self.horizon is None else min(answers, self.horizon))
+            return found.largest(laplace, beta / sums) + found.offset
+
         privacy_map(1)  # raises for an unsupported measure
         laplace = is_laplace(output_measure)
-        accuracy = accuracy_of_steps(self.spread, laplace, scale, self.horizon, sums)
         return continual(
             space,
             output_measure,
@@ -289,7 +276,7 @@ class Plan:
             self.horizon,
             name,
             READ,
-            accuracy,
+            Accuracy("Laplace" if laplace else "Gaussian", scale, error),
         )
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.streams.counter import (
+    Plan,
     Spread,
-    accuracy_of_steps,
     of_factor,
     of_window_digits,
     plan,
@@ -377,5 +377,8 @@ def test_gaussian_noise_has_the_bound_of_its_variance():
     found = of_nodes(3.0, 4)(7).largest(laplace=False, failing=0.05)
     assert found == pytest.approx(6 * math.sqrt(2 * math.log(2 * 7 / 0.05)), rel=1e-5)
     assert found >= 6 * math.sqrt(2 * math.log(2 * 7 / 0.05))
-    parts = accuracy_of_steps(of_nodes(3.0, 4), False, 3.0, None, parts=5).at(0.05, 7)
-    assert parts == pytest.approx(6 * math.sqrt(2 * math.log(2 * 35 / 0.05)), rel=1e-5)
+    space = oc.integer_stream(0, 1), oc.event_presence()
+    method = Plan(object, lambda events, moved: 0.0, None, of_nodes(3.0, 4))
+    made = method.measurement(space, ZCDP, lambda state: state, 3.0, "five sums", sums=5)
+    bound = 6 * math.sqrt(2 * math.log(2 * 35 / 0.05))
+    assert made.accuracy(0.05, answers=7) == pytest.approx(bound, rel=1e-5)
