@@ -251,15 +251,18 @@ def left_open(root_of, recipe):
     yield from (f"{recipe}: {one}" for one in dict.fromkeys(spoke))
 
 
-def beside_others(root_of, recipe):
+def beside_others(roots, recipe):
     """Whether three children answer as one does when they are interleaved, and in threads.
 
-    None if they are not under approximate zCDP, or are refused.
+    None if they are not under approximate zCDP, or are refused; on each of some roots.
     """
     cases = recipe.cases()
     if cases is None or cases[-1].top or cases[-1].measure != MAKE():
-        return None
-    whole: Case = cases[-1]
+        return [None] * len(roots)
+    return [beside_others_on(root, cases[-1]) for root in roots]
+
+
+def beside_others_on(root_of, whole):
     try:
         root = root_of(whole)
         talk = whole.talk(root(whole.what))
@@ -292,7 +295,7 @@ def roots(tmp_path, request):
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda one: one.name)
 def test_every_mechanism_is_interleaved_or_left_out(subject, roots):
     recipe = Recipe(() if subject in FREE else (UNDER_IT,), subject)
-    found = [beside_others(root, recipe) for root in roots]
+    found = beside_others(roots, recipe)
     if subject.name in LEFT_OUT:
         assert True not in found
     else:
@@ -303,7 +306,7 @@ def test_every_mechanism_is_interleaved_or_left_out(subject, roots):
 def test_every_wrapper_is_interleaved_or_left_out(wrapper, roots):
     recipes = [Recipe((wrapper,), one) for one in FREE if wrapper.name not in OF_THE_USER]
     recipes += [Recipe((UNDER_IT, wrapper), one) for one in SUBJECTS if one.name in TRIED]
-    found = ([beside_others(root, recipe) for root in roots] for recipe in recipes)
+    found = (beside_others(roots, recipe) for recipe in recipes)
     expected = [None, None] if wrapper.name in LEFT_OUT else [True, True]
     assert next((one for one in found if one != [None, None]), [None, None]) == expected
 

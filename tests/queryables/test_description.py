@@ -7,67 +7,45 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.queryables.mechanism import interactive
 
-dp.enable_features("contrib", "honest-but-curious")
-
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
-DATA = [1, 2, 3]
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-
-
-def count(scale=4.0):
-    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
-
-
-def user(loss, ran=None, function=len):
-    def run(rows):
-        if ran is not None:
-            ran.append(rows)
-        return function(rows)
-
-    losses = loss if callable(loss) else lambda d_in: loss * d_in
-    return dp.m.make_user_measurement(*SPACE, PURE, run, losses, TO="ExtrinsicObject")
-
-
-def odometer():
-    return oc.make_concurrent_odometer(*SPACE, PURE)
-
-
-def bounded(d_out=1.0, **options):
-    return oc.make_concurrent_filter(odometer(), 1, d_out, **options)(DATA)
+from ..build import PURE, SPACE, ZCDP, a_filter, an_odometer, costing, laplace, opened
 
 
 @pytest.mark.parametrize("halt", [False, True])
 def test_nothing_is_run_charged_or_halted(halt):
     ran = []
-    root = bounded(halt=halt)
+
+    def user(loss):
+        return costing(loss, lambda rows: ran.append(rows) or len(rows))
+
+    root = opened(halt=halt)
     for loss in (0.25, 0.25, 1.0, 1.5, float("inf")):
         for _ in range(3):
-            found = root.describe(user(loss, ran))
-            assert found.admitted == root.admits(user(loss, ran)) == (loss <= 1.0)
+            found = root.describe(user(loss))
+            assert found.admitted == root.admits(user(loss)) == (loss <= 1.0)
             assert found.interactive is None
     assert (ran, root.privacy_loss(), root.remaining()) == ([], 0.0, 1.0)
     assert "0 launches" in repr(root)
-    assert root(user(1.0, ran)) == 3
+    assert root(user(1.0)) == 3
 
 
 def test_an_ancestor_refuses_for_a_child():
-    root = bounded()
-    child = root(odometer())
-    assert child.admits(count(1.0))
-    root(count(2.0))
-    assert not child.admits(count(1.0))
-    found = child.describe(count(1.0), d_in=1)
+    root = opened()
+    child = root(an_odometer())
+    assert child.admits(laplace(1.0))
+    root(laplace(0.5))
+    assert not child.admits(laplace(1.0))
+    found = child.describe(laplace(1.0), d_in=1)
     assert found.refusal.account == ("filter",)
     assert (found.loss, child.privacy_loss(1)) == (1.0, 0.0)
 
 
 def test_a_compositor_may_be_given_its_own_d_in():
     made = oc.make_concurrent_composition(*SPACE, PURE, 2, [0.5, 1.0])([1, 2, 3])
-    assert made.describe(count(4.0), d_in=2) == made.describe(count(4.0))
-    assert made.describe(count(4.0)).loss == 0.5
+    assert made.describe(laplace(), d_in=2) == made.describe(laplace())
+    assert made.describe(laplace()).loss == 0.5
     for d_in in (0, 1, 3, -1, float("nan"), "1", True):
         with pytest.raises((InvalidTypeError, ValueError)):
-            made.describe(count(4.0), d_in=d_in)
+            made.describe(laplace(), d_in=d_in)
     assert made.privacy_loss() == 0.0
 
 
@@ -78,28 +56,28 @@ def test_what_is_handed_out_is_known():
     native = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.5])
     spawned = dp.c.make_fully_adaptive_composition(*SPACE, PURE)
     for measurement, expected in (
-        (count(), False),
+        (laplace(), False),
         (SPACE >> dp.t.then_count() >> oc.m.then_certified_laplace(1.0, PURE), False),
         (oc.m.make_certified_laplace(*whole, 1.0, PURE), False),
-        (dp.c.make_approximate(count()), False),
-        (dp.c.make_composition([count(), count()]), False),
-        (oc.c.cast(count(), ZCDP), False),
-        (oc.c.make_private_selection(count(), mean_runs=2), False),
-        (oc.c.make_interactive(count()), True),
+        (dp.c.make_approximate(laplace()), False),
+        (dp.c.make_composition([laplace(), laplace()]), False),
+        (oc.c.cast(laplace(), ZCDP), False),
+        (oc.c.make_private_selection(laplace(), mean_runs=2), False),
+        (oc.c.make_interactive(laplace()), True),
         (compositor, True),
         (oc.c.cast(compositor, ZCDP), True),
         (SPACE >> dp.t.then_cast_default(TOA=int) >> compositor, True),
         (dp.c.make_approximate(compositor), True),
-        (dp.c.make_composition([count(), compositor]), True),
-        (oc.make_concurrent_filter(odometer(), 1, 1.0), True),
+        (dp.c.make_composition([laplace(), compositor]), True),
+        (a_filter(), True),
         (oc.m.make_counter(*stream, PURE, scale=1.0), True),
         (oc.m.make_above_threshold(*SPACE, PURE, 1, scale=1.0, threshold=1), True),
         (native, True),
         (dp.c.make_privacy_filter(spawned, 1, 1.0), True),
         (oc.c.cast(native, ZCDP), True),
-        (user(1.0), None),
-        (dp.c.make_composition([count(), user(1.0)]), None),
+        (costing(1.0), None),
+        (dp.c.make_composition([laplace(), costing(1.0)]), None),
         (compositor >> (lambda queryable: queryable), None),
-        (count() >> (lambda answer: answer), False),
+        (laplace() >> (lambda answer: answer), False),
     ):
         assert interactive(measurement) is expected, measurement
