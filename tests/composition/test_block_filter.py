@@ -10,11 +10,7 @@ import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.composition import block_filter as launches
 from opendp_concurrent.composition.block_filter import make_block_filter
-from opendp_concurrent.errors import (
-    BudgetExceededError,
-    InvalidTypeError,
-    UnsupportedMeasureError,
-)
+from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, UnsupportedMeasureError
 from opendp_concurrent.measures import composition_measure
 
 from ..build import APPROXIMATE, PURE, SPACE, ZCDP

@@ -4,11 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    BlockExceededError,
-    InvalidTypeError,
-    ReentrantLaunchError,
-)
+from opendp_concurrent.errors import BlockExceededError, InvalidTypeError, ReentrantLaunchError
 
 from ..build import PURE, SPACE, by_tens, costing
 

@@ -4,11 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    LedgerMismatchError,
-)
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, LedgerMismatchError
 from opendp_concurrent.ledger import create_ledger, open_ledger
 
 from ..build import PURE, SPACE, costing

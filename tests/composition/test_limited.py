@@ -11,16 +11,7 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
 )
 
-from ..build import (
-    APPROXIMATE,
-    PURE,
-    SPACE,
-    ZCDP,
-    a_limit,
-    an_odometer,
-    costing,
-    opened,
-)
+from ..build import APPROXIMATE, PURE, SPACE, ZCDP, a_limit, an_odometer, costing, opened
 
 
 def constant(loss, measure):

@@ -5,9 +5,7 @@ import math
 import opendp.prelude as dp
 import pytest
 
-from opendp_concurrent.composition.parallel import (
-    make_parallel_composition,
-)
+from opendp_concurrent.composition.parallel import make_parallel_composition
 from opendp_concurrent.data.kind import Frames, kind_of
 from opendp_concurrent.data.partition import by_column, by_key, by_split, by_values
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError

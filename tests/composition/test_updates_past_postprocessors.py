@@ -4,10 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    MessageLimitError,
-)
+from opendp_concurrent.errors import InvalidTypeError, MessageLimitError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3  # noise is 0 but once in e^1000

@@ -8,17 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 
-from .catalogue import (
-    REFUSALS,
-    UNIFORM,
-    WRAPPERS,
-    Kind,
-    Recipe,
-    Subject,
-    budget_of,
-    stream,
-    table,
-)
+from .catalogue import REFUSALS, UNIFORM, WRAPPERS, Kind, Recipe, Subject, budget_of, stream, table
 from .exact import NoisyBits, Tape, above, answering, law, pair_of, response, zcdp_of
 from .laws import has_map, is_measurement
 

@@ -8,10 +8,7 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    ReentrantLaunchError,
-)
+from opendp_concurrent.errors import InvalidTypeError, ReentrantLaunchError
 
 from .children import filter_, gaussian, laplace, native_compositor, python_queryable
 

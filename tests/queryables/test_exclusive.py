@@ -9,11 +9,7 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    BudgetExceededError,
-    ClosedChildError,
-    InvalidValueError,
-)
+from opendp_concurrent.errors import BudgetExceededError, ClosedChildError, InvalidValueError
 
 from .children import filter_, gaussian, native_compositor, python_queryable
 
