@@ -20,30 +20,18 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 
-PURE = dp.max_divergence()
+from ..build import APPROXIMATE_ZCDP, PURE, RENYI, SPACE, an_odometer, costing, laplace
 
 
-def laplace(space, epsilon=0.25):
-    return space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
-
-
-def user(space, privacy_map, function=len, measure=PURE):
-    return dp.m.make_user_measurement(*space, measure, function, privacy_map, TO="ExtrinsicObject")
-
-
-def odometer(space, measure=PURE):
-    return oc.make_concurrent_odometer(*space, measure)
-
-
-def test_an_untracked_odometer_says_at_the_query_which_it_cannot_answer(space):
-    root = odometer(space)([1, 2])
-    root(user(space, lambda d_in: -5.0))
+def test_an_untracked_odometer_says_at_the_query_which_it_cannot_answer():
+    root = an_odometer()([1, 2])
+    root(costing(lambda d_in: -5.0))
     with pytest.raises(PrivacyMapError, match="at least 0"):
         root.privacy_loss(1)
 
 
 def test_chains_that_do_not_fit(space):
-    inner = odometer(space)
+    inner = an_odometer()
     count = dp.t.make_count(*space)
     with pytest.raises(SpaceMismatchError, match="^input_domain"):
         count >> inner
@@ -53,19 +41,16 @@ def test_chains_that_do_not_fit(space):
     with pytest.raises(SpaceMismatchError, match="^input_metric"):
         oc.c.make_chain_ot(inner, metric)
     with pytest.raises(InvalidTypeError, match="^transformation must be"):
-        oc.c.make_chain_ot(inner, laplace(space))
+        oc.c.make_chain_ot(inner, laplace())
     with pytest.raises(InvalidTypeError, match="^postprocessor must be callable"):
         inner >> 3
 
 
-RENYI = dp.renyi_divergence()
-
-
 def test_renyi_curves(space):
-    line = user(space, lambda d_in: lambda alpha: alpha * d_in / 2, measure=RENYI)
-    bad = user(space, lambda d_in: lambda alpha: -alpha, measure=RENYI)
-    flat = user(space, lambda d_in: lambda alpha: math.nan, measure=RENYI)
-    inner = odometer(space, RENYI)
+    line = costing(lambda d_in: lambda alpha: alpha * d_in / 2, measure=RENYI)
+    bad = costing(lambda d_in: lambda alpha: -alpha, measure=RENYI)
+    flat = costing(lambda d_in: lambda alpha: math.nan, measure=RENYI)
+    inner = an_odometer(RENYI)
     with pytest.raises(InvalidTypeError, match="^orders must be given"):
         oc.make_concurrent_filter(inner, 1, lambda alpha: alpha)
     with pytest.raises(InvalidTypeError, match="^orders must be given"):
@@ -79,7 +64,7 @@ def test_renyi_curves(space):
     for query in (bad, flat):
         with pytest.raises(PrivacyMapError, match="at least 0"):
             root(query)
-    broken = user(space, lambda d_in: lambda alpha: 1 / 0, measure=RENYI)
+    broken = costing(lambda d_in: lambda alpha: 1 / 0, measure=RENYI)
     with pytest.raises(PrivacyMapError, match="division by zero"):
         root(broken)
     root(line)
@@ -174,10 +159,6 @@ def test_an_error_of_a_map_inside_says_at_which_distance(space):
 # --- refusals ------------------------------------------------------------------------------------
 
 
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-SEQUENTIAL = dp.approximate(dp.zero_concentrated_divergence())
-
-
 def of(measure=PURE, loss=0.25):
     return dp.m.make_user_measurement(*SPACE, measure, len, lambda d_in: loss)
 
@@ -196,7 +177,7 @@ def indexed(measurements, measure=PURE):
         (
             UnsupportedMeasureError,
             "Approximate",
-            lambda: indexed([of(SEQUENTIAL, (0.1, 1e-9))] * 2, SEQUENTIAL),
+            lambda: indexed([of(APPROXIMATE_ZCDP, (0.1, 1e-9))] * 2, APPROXIMATE_ZCDP),
         ),
         (
             InvalidTypeError,

@@ -9,18 +9,13 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError, MechanismError
 
-dp.enable_features("contrib", "honest-but-curious")
+from ..build import PURE, SPACE, opened
 
-PURE = dp.max_divergence()
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-ODOMETER = oc.make_concurrent_odometer(*SPACE, PURE)
 COUNT = SPACE >> dp.t.then_count()
 
 
-def root(**more):
-    return oc.make_concurrent_filter(ODOMETER, d_in=1, d_out=1e3, opaque_errors=True, **more)(
-        [1, 2, 3]
-    )
+def root():
+    return opened(1e3, opaque_errors=True)
 
 
 def sensitive():

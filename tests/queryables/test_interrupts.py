@@ -13,12 +13,10 @@ import opendp_concurrent as oc
 from opendp_concurrent.accounting.lifecycle import innermost_running
 from opendp_concurrent.queryables.data import HELD
 
+from ..build import APPROXIMATE_ZCDP, PURE, SPACE, a_filter, an_odometer, laplace
 from ..moments import interrupted_at
 from ..some import slow
 
-dp.enable_features("contrib", "honest-but-curious")
-PURE, SEQUENTIAL = dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 # Python drops what is raised while an object is destroyed
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 STORM = Path(__file__).parents[1] / "storm.py"
@@ -43,14 +41,9 @@ def in_another_thread(function, *arguments):
     return found[0]
 
 
-def count(scale=4.0):
-    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
-
-
 def tree(bounded):
-    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    made = oc.make_concurrent_filter(odometer, 1, 1e9) if bounded else odometer
-    root = made([1, 2])
+    odometer = an_odometer()
+    root = (a_filter(1e9) if bounded else odometer)([1, 2])
     child = root(odometer)
     return [root, child, child(odometer)]
 
@@ -59,7 +52,7 @@ def tree(bounded):
     ("bounded", "step"), [(False, 3), (True, 3), *slow([(False, 1), (True, 1)])]
 )
 def test_a_launch_is_charged_at_every_account_or_none_whenever_it_is_interrupted(bounded, step):
-    query = count()
+    query = laplace()
     moment, came = 0, True
     while came:
         moment += step
@@ -83,7 +76,7 @@ def test_a_launch_is_charged_at_every_account_or_none_whenever_it_is_interrupted
 @pytest.mark.parametrize("in_python", [False, True])
 def test_an_interrupt_says_whether_the_launch_is_charged(below, in_python):
     """It does not know in the first moments, before the launch is a critical section."""
-    query = count()
+    query = laplace()
     if in_python:
         query = dp.m.make_user_measurement(*SPACE, PURE, len, lambda d_in: 0.25 * d_in)
     composition = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.25] * 3)
@@ -101,9 +94,11 @@ def test_an_interrupt_says_whether_the_launch_is_charged(below, in_python):
 
 
 def test_the_next_launch_closes_what_an_interrupted_one_left_open():
-    pair = dp.c.make_adaptive_composition(*SPACE, SEQUENTIAL, d_in=1, d_mids=[(0.25, 1e-9)] * 2)
-    query = dp.m.make_user_measurement(*SPACE, SEQUENTIAL, len, lambda d_in: (0.25, 0.0))
-    odometer = oc.make_concurrent_odometer(*SPACE, SEQUENTIAL)
+    pair = dp.c.make_adaptive_composition(
+        *SPACE, APPROXIMATE_ZCDP, d_in=1, d_mids=[(0.25, 1e-9)] * 2
+    )
+    query = dp.m.make_user_measurement(*SPACE, APPROXIMATE_ZCDP, len, lambda d_in: (0.25, 0.0))
+    odometer = oc.make_concurrent_odometer(*SPACE, APPROXIMATE_ZCDP)
     moment, came = 0, True
     while came:
         moment += 7
@@ -144,11 +139,11 @@ def test_a_refusal_under_the_lock_releases_it():
 
         def refused():
             with pytest.raises(oc.errors.BudgetExceededError):
-                limit(count(0.5))
+                limit(laplace(2.0))
 
         came = interrupted_at(moment, refused)
         assert in_another_thread(limit.privacy_loss) == 0.0
-    limit(count())
+    limit(laplace())
 
 
 ON_LEDGER = ("single", "limits", "limits on blocks", "answers")

@@ -3,20 +3,16 @@
 import contextvars
 import threading
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ReentrantLaunchError
 from opendp_concurrent.queryables.child import forget_frames
 
+from ..build import PURE, SPACE
+
 SECRET = 31337
 ROWS = [SECRET] * 100
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
-
-
-def space():
-    return dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 
 
 def bad(rows):
@@ -24,7 +20,7 @@ def bad(rows):
 
 
 def test_a_query_may_not_ask_its_own_mechanism_from_a_context_of_its_own():
-    handle = oc.m.make_above_threshold(*space(), PURE, 1, 1e-3, 0)(ROWS)
+    handle = oc.m.make_above_threshold(*SPACE, PURE, 1, 1e-3, 0)(ROWS)
     inner = []
 
     def query(rows):
@@ -40,7 +36,7 @@ def test_a_query_may_not_ask_its_own_mechanism_from_a_context_of_its_own():
 
 
 def test_after_a_failure_it_may_be_asked_again():
-    handle = oc.m.make_above_threshold(*space(), PURE, 1, 1e-3, 0)(ROWS)
+    handle = oc.m.make_above_threshold(*SPACE, PURE, 1, 1e-3, 0)(ROWS)
     with pytest.raises(RuntimeError, match="failed"):
         handle(bad)
     assert handle(len)
@@ -48,7 +44,7 @@ def test_after_a_failure_it_may_be_asked_again():
 
 def test_a_thread_waits_for_its_turn():
     begun, done = threading.Event(), threading.Event()
-    handle = oc.m.make_sparse_vector(*space(), PURE, 1, 1e-3, 0, 10)(ROWS)
+    handle = oc.m.make_sparse_vector(*SPACE, PURE, 1, 1e-3, 0, 10)(ROWS)
     answers = []
 
     def slow(rows):
