@@ -396,13 +396,17 @@ class _IndividualFilter:
         self._rows, self._loss, self._d_out = rows, loss, d_out
         self._bank = Bank(len(rows))
 
-    def __call__(self, query: errors.Query) -> float:
+    def check(self, query: errors.Query) -> tuple[NoisySum, Price]:
+        """Return a copy of the query, checked again, and its price; a handle calls it first."""
         if not isinstance(query, NoisySum):
             raise errors.InvalidTypeError(
                 f"the query must be a NoisySum, found {type(query).__name__}"
             )
-        query = NoisySum(query.per_row, query.bound, query.scale)  # a copy, checked again
-        price = Price.of(query, self._loss, self._d_out)
+        query = NoisySum(query.per_row, query.bound, query.scale)
+        return query, Price.of(query, self._loss, self._d_out)
+
+    def __call__(self, query: errors.Query) -> float:
+        query, price = self.check(query)
         noise = IntegerNoise(self._loss, price.scale)
         total = self._bank.charge(values_of(self._rows, query.per_row), price)
         return ldexp(float(noise.add(total)), price.exponent)

@@ -47,6 +47,7 @@ are children of one concurrent compositor. Their losses compose.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -238,7 +239,11 @@ class _SparseVector:
         self._comparison = NoisyComparison(noise)
         self._answer = None if noise.answer is None else LaplaceNoise(noise.answer)
 
-    def __call__(self, message: Query) -> SparseVectorAnswer:
+    def check(self, message: Query) -> tuple[Callable[[], int], int]:
+        """Return what computes the answer, and the threshold in steps, or raise.
+
+        A handle calls it first, so that what is refused for public reasons is not hidden.
+        """
         parts = tuple(message) if isinstance(message, tuple) else (message, self._threshold)
         if len(parts) != 2:
             raise InvalidTypeError(
@@ -247,7 +252,10 @@ class _SparseVector:
             )
         query, threshold = parts
         level = self._queries.steps.level("threshold", threshold)
-        compute = self._queries.accept(query)
+        return self._queries.accept(query), level
+
+    def __call__(self, message: Query) -> SparseVectorAnswer:
+        compute, level = self.check(message)
         if self._comparison.exhausted:
             return EXHAUSTED
         answer = compute()
