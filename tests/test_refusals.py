@@ -7,18 +7,26 @@ from math import inf, nan
 
 import numpy as np
 import opendp.prelude as dp
+import polars as pl
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from opendp_concurrent.composition import check_measurement_on
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+)
 
-from .build import PURE, RENYI, SPACE, ZCDP, costing
+from .build import PURE, RENYI, SPACE, ZCDP, an_odometer, costing
 
 F, RULES = oc.TradeoffFunction, oc.accumulators
 VALUE, TYPE, losses = InvalidValueError, InvalidTypeError, F.from_loss_distribution
 LONG = np.array([1 + np.finfo(np.longdouble).eps])
 SMALL, TEXTS = F.pure(0.1), dp.vector_domain(dp.atom_domain(T=str))
-METRIC = SPACE[1]
+METRIC, MARGIN = SPACE[1], dp.polars.Margin(by=["b"])
+LOSS, MENU = dp.loss_of(epsilon=1.0), oc.verify.response_menu(0.1)
 FRAME = dp.lazyframe_domain([dp.series_domain("a", dp.atom_domain(T="i64"))]), METRIC
 
 
@@ -105,6 +113,51 @@ REFUSED = {
     "marginals of frames": (lambda: marginals(*FRAME), TYPE, "input_domain"),
     "marginals of nobody": (lambda: marginals(d_in=0), VALUE, "d_in"),
     "marginals under a curve": (lambda: marginals(measure=RENYI), UnsupportedMeasureError, "meas"),
+    # composition and contexts
+    "no group": (lambda: blocks(["b"]), VALUE, "keys"),
+    "another metric": (
+        lambda: check_measurement_on("inner", costing(0.1), SPACE[0], dp.hamming_distance()),
+        SpaceMismatchError,
+        "inner.input_metric",
+    ),
+    "two splits": (lambda: context(evenly=2, weights=[1.0]), VALUE, "split_by_weights"),
+    "a limit below a split": (lambda: context(evenly=2).limited("a", LOSS), TYPE, "split"),
+    "margins of another column": (lambda: context(margins=[MARGIN]), TYPE, "margins"),
+    "margins as a mapping": (lambda: context(margins={("b",): MARGIN}), VALUE, "margins"),
+    "no function of a scale": (
+        lambda: oc.c.smallest_scale(costing(0.1), 1, 1.0),
+        TYPE,
+        "make_measurement",
+    ),
+    # conversions and noise
+    "a cast without delta": (
+        lambda: oc.c.cast(costing(0.1, measure=ZCDP), dp.approximate(PURE)),
+        TYPE,
+        "delta",
+    ),
+    "samples beyond omega": (
+        lambda: oc.measures.subsampled_tcdp(oc.TruncatedConcentrated(0.1, 2.0), 1, 100),
+        VALUE,
+        "omega",
+    ),
+    "a large sensitivity": (
+        lambda: oc.m.make_sparse_vector(
+            *SPACE, PURE, d_in=1, scale=1.0, threshold=1, max_hits=1, sensitivity=2**60
+        ),
+        VALUE,
+        "sensitivity",
+    ),
+    "users by halves": (lambda: by_users().map(0.5), dp.OpenDPException, "d_in"),
+    "losses of other items": (
+        lambda: oc.verify.worst_loss(MENU, None, oc.verify.Within(1.0), losses=[]),
+        VALUE,
+        "losses",
+    ),
+    "no state of a rule": (
+        lambda: oc.verify.worst_loss(MENU, 3, oc.verify.Within(1.0)),
+        TYPE,
+        "accumulator",
+    ),
     # data and streams
     "no columns": (lambda: oc.c.by_column(), TYPE, "names"),
     "a column twice": (lambda: oc.c.by_column("a", "a"), VALUE, "names"),
@@ -140,6 +193,22 @@ def parallel(partition, domain=SPACE[0], metric=METRIC):
     return oc.c.make_parallel_composition(
         domain, metric, partition, {1: costing(0.1, space=(domain, metric))}
     )
+
+
+def blocks(keys):
+    weeks = oc.c.by_values({"a": [1]})
+    return oc.c.make_block_filter(an_odometer(), 1, 1.0, blocks=weeks)([]).add_blocks(keys)
+
+
+def context(evenly=None, weights=None, **options):
+    data = pl.LazyFrame({"a": [1]}) if options else [1]
+    unit = dp.unit_of(contributions=1)
+    return oc.concurrent_context(data, unit, LOSS, evenly, weights, **options)
+
+
+def by_users():
+    items = oc.integer_stream(0, 1)
+    return oc.t.make_bounded_contributions(items, oc.user_presence(), items, 2)
 
 
 @pytest.mark.parametrize("name", REFUSED)

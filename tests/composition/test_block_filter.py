@@ -10,7 +10,13 @@ import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.composition import block_filter as launches
 from opendp_concurrent.composition.block_filter import make_block_filter
-from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, UnsupportedMeasureError
+from opendp_concurrent.composition.block_records import BlockSteps
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedMeasureError,
+)
 from opendp_concurrent.measures import composition_measure
 
 from ..build import APPROXIMATE, PURE, SPACE, ZCDP
@@ -147,6 +153,39 @@ def test_an_odometer_with_a_transformation_is_refused():
     odometer = clamp >> oc.then_concurrent_odometer(PURE)
     with pytest.raises(InvalidTypeError, match="no transformation"):
         make_block_filter(odometer, 1, 1.0, blocks=weeks(), keys=[0])
+
+
+@pytest.mark.parametrize(
+    ("measure", "factor", "units", "d_in", "share"),
+    [
+        (PURE, 1, False, 1, 1.0),
+        (PURE, 2, False, 1, 0.5),
+        (PURE, 4, True, 1, 0.25),
+        (PURE, 2, True, 2, 0.25),
+        (ZCDP, 2, False, 1, 0.25),  # one path of two steps
+        (ZCDP, 2, True, 1, 0.5),  # two filters
+        (ZCDP, 2, True, 2, 0.125),
+        (oc.gaussian_tradeoff(), 2, False, 2, 0.25),
+        (oc.gaussian_tradeoff(), 4, True, 1, 0.5),
+    ],
+)
+def test_a_share_and_its_loss(measure, factor, units, d_in, share):
+    steps = BlockSteps(composition_measure(measure), factor, units)
+    assert steps.share(d_in, 1.0) == share
+    assert steps.loss(d_in, share) == 1.0
+    assert steps.loss(0, share) == 0
+
+
+def test_steps_that_are_not_proven_are_refused():
+    for d_in, error in (
+        (0, InvalidValueError),
+        (1.0, InvalidTypeError),
+        (10**3, InvalidValueError),
+    ):
+        with pytest.raises(error, match="d_in|steps apart"):
+            BlockSteps(composition_measure(PURE), 1, False).share(d_in, 1.0)
+    with pytest.raises(UnsupportedMeasureError, match="up to 2 blocks"):
+        BlockSteps(composition_measure(dp.approximate(ZCDP)), 2, True)
 
 
 # --- exact adversaries -------------------------------------------------------------------------
