@@ -7,9 +7,8 @@ from math import inf
 from typing import Any
 
 from .. import _checks as checks
-from .. import _opendp as _native
 from .. import accounting, composition, errors, fdp, measures, queryables
-from .._opendp import dp
+from .._opendp import dp, make_user_measurement
 from .search import nearest_passing, share_of
 
 shares = checks.at_most(composition.MOST_LAUNCHES, "each query has a share of its own")
@@ -176,7 +175,7 @@ def by_opendp(loss: tuple[float, float], delta: float) -> Any:
     The conversion is that of :func:`~opendp.combinators.make_zCDP_to_approxDP` and
     :func:`~opendp.combinators.make_fix_delta`.
     """
-    free = _native.make_user_measurement(
+    free = make_user_measurement(
         dp.atom_domain(T=bool),
         dp.discrete_distance(),
         dp.approximate(dp.zero_concentrated_divergence()),

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from opendp.extras.polars import pl
 
-from .. import _opendp as _native
 from .. import errors
-from .._opendp import dp
+from .._opendp import dp, element_domain, empty_frame, interruptible
 from ..errors import shown
 
 Cut = Callable[[Any], Mapping[Any, Any]]
@@ -514,7 +513,7 @@ def readable(data: errors.Data, function: Callable[[], Any]) -> Any:
     """Return what a function reads of a LazyFrame, or of its rows; or raise without a row."""
     try:
         files_of(data)
-        return _native.interruptible(function)
+        return interruptible(function)
     except errors.DataSourceError:
         raise
     except BaseException as error:  # its text, and the frames of its traceback, may have rows
@@ -639,7 +638,7 @@ class Frames(Kind):
         while place in names:
             place += "_"
         numbers = {key: number for number, key in enumerate(keys)}
-        table = _public(columns, _native.empty_frame(domain), list(owners))
+        table = _public(columns, empty_frame(domain), list(owners))
         part_numbers = [numbers[key] for key in owners.values()]
         table = table.with_columns(pl.Series(place, part_numbers))
 
@@ -660,7 +659,7 @@ class Frames(Kind):
 
     def values(self, domain: dp.Domain, of: Of | None, keys: Collection[Any]) -> list[Any] | None:
         """Return the rows of public values, in the types of the columns."""
-        found: list[Any] = _public(columns_in(of), _native.empty_frame(domain), list(keys)).rows()
+        found: list[Any] = _public(columns_in(of), empty_frame(domain), list(keys)).rows()
         return found
 
     def joined(self, parts: list[pl.DataFrame | pl.LazyFrame]) -> Any:
@@ -754,7 +753,7 @@ class Vectors(Kind):
     def accepted(self, data: errors.Data, domain: dp.Domain) -> Any:
         """Return a list of Python's values, or raise."""
         atom = str(domain.carrier_type)[4:-1]
-        return as_rows(data, atom, lambda: getattr(_native.element_domain(domain), "nan", True))
+        return as_rows(data, atom, lambda: getattr(element_domain(domain), "nan", True))
 
     def rows(self, data: Sequence[Any], domain: dp.Domain) -> NDArray[Any]:
         """Return the elements as an array."""
@@ -769,7 +768,7 @@ class Vectors(Kind):
 
     def domain_of_parts(self, domain: dp.Domain) -> dp.Domain:
         """Return the domain of vectors of any size."""
-        elements = _native.element_domain(domain)
+        elements = element_domain(domain)
         return super().domain_of_parts(domain) if elements is None else dp.vector_domain(elements)
 
     def cutter(self, domain: dp.Domain, of: Of, owners: Owners, keys: tuple[Any, ...]) -> Cut:
@@ -785,7 +784,7 @@ class Vectors(Kind):
         self, domain: dp.Domain, of: Of | None, owners: Owners | None, data: Iterable[Any]
     ) -> Any:
         """Return the records of each key, with those of keys that nobody has named yet."""
-        return _native.interruptible(_parts, data, of, owners)
+        return interruptible(_parts, data, of, owners)
 
     def selector(
         self, domain: dp.Domain, of: Of, owners: Owners | None, keys: Collection[Any]

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from .. import _opendp as _native
 from .._checks import Count, epsilon_delta
-from .._opendp import dp
+from .._opendp import dp, to_then
 from ..composition import constructor, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import approximate_group, approximate_member
@@ -138,4 +137,4 @@ def _counts(kinds: tuple[Type, ...], rows: list[tuple[Any, ...]]) -> Counts:
     return found
 
 
-then_table_keys = _native.to_then(make_table_keys)
+then_table_keys = to_then(make_table_keys)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _checks as checks
-from .. import _opendp as _native
-from .._opendp import dp
+from .._opendp import carry, dp, make_user_transformation
 from ..errors import InvalidTypeError, InvalidValueError
 from . import plan as nodes
 from . import schema as schemas
@@ -76,13 +75,13 @@ def make_answer(
     def function(table: Any) -> Any:
         return decode(table_given(tables, table).ask(aggregate))
 
-    return _native.make_user_transformation(
+    return make_user_transformation(
         table_domain(tables),
         units(),
         output.domain,
         output.metric,
-        _native.carry(function),
-        _native.carry(lambda d_in: output.map(units_in(d_in=d_in))),
+        carry(function),
+        carry(lambda d_in: output.map(units_in(d_in=d_in))),
     )
 
 

@@ -17,8 +17,7 @@ from typing import Any, ClassVar
 from weakref import finalize
 
 from .. import _checks as checks
-from .. import _opendp as _native
-from .._opendp import dp
+from .._opendp import descriptor, dp
 from ..data import Cut, Kind, Of, Owners, columns_in, register
 from ..errors import Data, Distance, ForkedError, InvalidTypeError, InvalidValueError
 from .domain import Tables, table_domain, tables_of, units_in
@@ -194,7 +193,7 @@ class TableKind(Kind):
 
     def has(self, domain: dp.Domain) -> bool:
         """Return whether a domain is of tables."""
-        return type(_native.descriptor(domain)) is Tables
+        return type(descriptor(domain)) is Tables
 
     def takes(self, data: Data) -> bool:
         """Return whether data are a table."""
