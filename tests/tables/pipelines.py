@@ -89,6 +89,11 @@ class Data:
     unit: str
     rows: list[dict[str, Any]]
 
+    @classmethod
+    def of(cls, schema, unit, rows):
+        """Of rows that are tuples."""
+        return cls(schema, unit, [dict(zip(schema, row, strict=True)) for row in rows])
+
 
 @st.composite
 def data(draw, least=0, most=12):

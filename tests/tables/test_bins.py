@@ -38,10 +38,10 @@ def test_a_search_finds_the_bin(searching, draws):
     kind = draws.draw(st.sampled_from([int, float]))
     schema = {"person": int, "x": kind, "zone": str}
     row = st.tuples(st.integers(0, 3), values(kind, True), st.sampled_from(["a", "b", "c", None]))
-    rows = [dict(zip(schema, one, strict=True)) for one in draws.draw(st.lists(row, max_size=20))]
-    table = searching.load(Data(schema, "person", rows))
+    data = Data.of(schema, "person", draws.draw(st.lists(row, max_size=20)))
+    table = searching.load(data)
     edges = tuple(sorted(draws.draw(st.sets(public(kind), min_size=3, max_size=12))))
-    known = [one for one in scanned(rows, "person") if one["x"] is not None]
+    known = [one for one in scanned(data.rows, "person") if one["x"] is not None]
     expected = Counter(bisect_right(edges, one["x"]) for one in known)
     assert dict(table.ask(Bins("x", edges))) == expected
     keys = (("b",), ("a",))

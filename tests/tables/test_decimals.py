@@ -28,10 +28,7 @@ col = oc.tables.col
 
 @pytest.fixture(scope="module")
 def table(engine):
-    rows = [dict(zip(SCHEMA, row, strict=True)) for row in ROWS]
-    found = engine.load(Data(SCHEMA, "person", rows), "decimals")
-    yield found
-    del found
+    return engine.load(Data.of(SCHEMA, "person", ROWS), "decimals")
 
 
 def few(table):
@@ -160,8 +157,8 @@ def test_frames_are_in_the_unit_of_the_column(table):
 
 
 def test_bounds_are_numbers_of_the_column(on_duckdb):
-    rows = [{"person": one, "eur": Decimal(one % 90).scaleb(-2)} for one in range(1000)]
-    table = on_duckdb.load(Data({"person": int, "eur": TWO}, "person", rows), "cents")
+    rows = [(one, Decimal(one % 90).scaleb(-2)) for one in range(1000)]
+    table = on_duckdb.load(Data.of({"person": int, "eur": TWO}, "person", rows), "cents")
     assert few(table).bounds("eur").release() == (Decimal("0.00"), Decimal("1.00"))
     assert few(table).where(col("eur") >= 0.5).bounds("eur").release() == (
         Decimal("0.50"),
@@ -210,7 +207,6 @@ def test_keys_of_the_data_and_parts_are_in_the_unit_of_the_column(on_duckdb):
     ],
 )
 def test_numbers_that_the_column_does_not_have_are_refused(on_duckdb, ask, match):
-    rows = [dict(zip(SCHEMA, row, strict=True)) for row in ROWS]
-    table = on_duckdb.load(Data(SCHEMA, "person", rows), "refusals")
+    table = on_duckdb.load(Data.of(SCHEMA, "person", ROWS), "refusals")
     with pytest.raises((InvalidTypeError, InvalidValueError), match=match):
         ask(few(table))

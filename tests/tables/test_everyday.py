@@ -14,8 +14,7 @@ import pytest
 import opendp_concurrent as oc
 
 from ..sparks import BY_HAND
-from .pipelines import Data
-from .test_tasks import plain
+from .test_tasks import loaded, plain
 
 PAGE = Path(__file__).parents[2] / "docs" / "everyday.rst"
 LINE = re.compile(r"^   \* - ([a-z ]+)\n     - ``(\(?(?:few|rows|private)\..+)``$", re.MULTILINE)
@@ -102,11 +101,7 @@ def connection():
 @pytest.fixture(scope="module", params=["files", "postgres", BY_HAND])
 def names(request, connection):
     """What the lines use: queries of negligible noise, and public values."""
-    engine, stored = request.getfixturevalue(f"on_{request.param}"), {}
-    for name, schema in SCHEMAS.items():
-        rows = connection.sql(f"SELECT {', '.join(schema)} FROM {name}").fetchall()
-        named = [dict(zip(schema, row, strict=True)) for row in rows]
-        stored[name] = engine.load(Data(schema, "tailnum", named), f"everyday_{name}")
+    stored = loaded(request.getfixturevalue(f"on_{request.param}"), connection, SCHEMAS, "tailnum")
     data = stored["flights"].with_tables(planes=stored["planes"])
 
     def context(**loss):

@@ -8,8 +8,7 @@ SCHEMA = {"person": int, "amount": int, "zone": str}
 
 
 def load(engine, rows):
-    named = [dict(zip(SCHEMA, one, strict=True)) for one in rows]
-    return engine.load(Data(SCHEMA, "person", named))
+    return engine.load(Data.of(SCHEMA, "person", rows))
 
 
 def counted(table, step):

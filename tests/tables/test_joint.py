@@ -20,8 +20,7 @@ LOSSES = {"laplace": {"epsilon": 1e4}, "gaussian": {"rho": 1e7}}
 
 @pytest.fixture(scope="module")
 def visits(on_duckdb):
-    rows = [dict(zip(SCHEMA, row, strict=True)) for row in ROWS]
-    return on_duckdb.load(Data(SCHEMA, "person", rows))
+    return on_duckdb.load(Data.of(SCHEMA, "person", ROWS))
 
 
 def asked(table, loss, count=9):

@@ -59,8 +59,7 @@ DAYS = [date(2024, 1, 1), date(9999, 12, 31), date(1, 1, 1), None]
 def visits(engine, persons=300):
     rows = [(p, "north" if p % 3 else "south", DAYS[p % 4]) for p in range(persons)]
     rows += [(p, "alone", DAYS[0]) for p in (-1, -2)] + [(p, "south", DAYS[0]) for p in (1, 2)]
-    named = [dict(zip(SCHEMA, row, strict=True)) for row in rows]
-    return engine.load(Data(SCHEMA, "person", named))
+    return engine.load(Data.of(SCHEMA, "person", rows))
 
 
 def test_keys_of_many_units_are_found(engine):

@@ -123,7 +123,7 @@ TIGHT = {  # truncation, aggregate, rows, bound at 1
 def test_the_stability_map_is_attained(on_duckdb, name):
     truncation, aggregate, rows, most = TIGHT[name]
     values = [(1, *row, 8.0) for row in rows]
-    found = Data(SCHEMA, "person", [dict(zip(SCHEMA, row, strict=True)) for row in values])
+    found = Data.of(SCHEMA, "person", values)
     table = on_duckdb.load(found)
     asked = table.space >> truncation >> aggregate
     assert asked.map(1) == pytest.approx(most, rel=1e-12)

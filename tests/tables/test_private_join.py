@@ -150,16 +150,14 @@ FLIGHTS = [(1, "a", 5), (1, "a", 6), (1, "b", 7), (2, "b", 8), (3, None, 9)]
 PLANES = [(1, "a", 100), (1, "b", 90), (2, "a", 80), (9, "a", 70)]
 
 
-def flights(engine, rows=FLIGHTS, **options):
+def flights(engine, rows=FLIGHTS):
     schema = {"plane": int, "zone": str, "hour": int}
-    named = [dict(zip(schema, row, strict=True)) for row in rows]
-    return engine.load(Data(schema, "plane", named), "flights", **options)
+    return engine.load(Data.of(schema, "plane", rows), "flights")
 
 
 def planes(engine, rows=PLANES):
     schema = {"tail": int, "zone": str, "seats": int}
-    named = [dict(zip(schema, row, strict=True)) for row in rows]
-    return engine.load(Data(schema, "tail", named), "planes")
+    return engine.load(Data.of(schema, "tail", rows), "planes")
 
 
 def test_the_bound_on_a_unit_is_multiplied_and_attained(on_duckdb):

@@ -55,16 +55,21 @@ def connection():
         yield found
 
 
+def loaded(engine, connection, schemas, unit):
+    """Tables of a connection, on an engine."""
+    stored = {}
+    for name, schema in schemas.items():
+        rows = connection.sql(f"SELECT {', '.join(schema)} FROM {name}").fetchall()
+        stored[name] = engine.load(Data.of(schema, unit, rows), f"by_{unit}_{name}")
+    return stored
+
+
 @pytest.fixture(
     scope="module", params=["duckdb", pytest.param("postgres", marks=pytest.mark.slow), BY_HAND]
 )
 def names(request, connection):
     """What the lines use."""
-    engine, stored = request.getfixturevalue(f"on_{request.param}"), {}
-    for name, schema in SCHEMAS.items():
-        rows = connection.sql(f"SELECT {', '.join(schema)} FROM {name}").fetchall()
-        named = [dict(zip(schema, row, strict=True)) for row in rows]
-        stored[name] = engine.load(Data(schema, "id", named), f"tasks_{name}")
+    stored = loaded(request.getfixturevalue(f"on_{request.param}"), connection, SCHEMAS, "id")
     visits = stored["visits"].with_tables(again=stored.pop("visits"), **stored)
 
     def context(**loss):

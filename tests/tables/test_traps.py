@@ -26,8 +26,7 @@ def engine(request):
 
 
 def table_of(engine, schema, rows):
-    values = [dict(zip(schema, row, strict=True)) for row in rows]
-    return engine.load(Data(schema, "person", values))
+    return engine.load(Data.of(schema, "person", rows))
 
 
 def ask(table, *steps):
@@ -125,8 +124,7 @@ def test_truncation_does_not_depend_on_how_rows_are_stored(engine):
 def test_quoted_and_folded_names_are_kept_apart(engine):
     schema = {'per"son': int, "a.b": int, "SELECT": int, "c1": int, "C 0": int, "100%": int}
     row = 1, 10, 20, 30, 40, 50
-    rows = [dict(zip(schema, row, strict=True))]
-    table = engine.load(Data(schema, 'per"son', rows), 'a "strange" table; --')
+    table = engine.load(Data.of(schema, 'per"son', [row]), 'a "strange" table; --')
     assert list(map(tuple, rows_of(table))) == [row]
 
 
