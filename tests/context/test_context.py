@@ -46,16 +46,6 @@ def test_a_context_spends_all_of_an_even_split(k, budget):
         context.queryable(exact)
 
 
-def test_pairs_are_split_component_by_component():
-    context = oc.concurrent_context(
-        DATA, UNIT, dp.loss_of(epsilon=1.0, delta=1e-6), split_by_weights=[1, 2, 0.5]
-    )
-    shares = context.remaining_privacy_loss()
-    for part, whole in enumerate((1.0, 1e-6)):
-        assert sum(Fraction(share[part]) for share in shares) <= Fraction(whole)
-        assert shares[1][part] == pytest.approx(2 * shares[0][part], rel=1e-15)
-
-
 def test_nested_contexts_are_concurrent_under_one_filter():
     context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=4.0))
     one, other = (

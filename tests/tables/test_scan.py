@@ -6,7 +6,6 @@ import gc
 import os
 import pickle
 import re
-import threading
 import weakref
 from datetime import date, datetime
 
@@ -18,7 +17,6 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ForkedError, InvalidTypeError, InvalidValueError
 from opendp_concurrent.tables.domain import Tables, table_domain, tables_of, units
-from opendp_concurrent.tables.duckdb import DuckDB
 from opendp_concurrent.tables.schema import schema_of
 
 from .notes import ROWS, SCHEMA, count_of, notes, odometer_on
@@ -175,39 +173,6 @@ def test_texts_of_a_column_with_a_collation_are_compared_by_their_bytes(connecti
     assert (once >> oc.t.then_table_count("x", ["x", "X"]))(table) == [0, 2]
     large = table.space >> oc.t.then_where(oc.tables.col("x") == "X")
     assert (large >> oc.t.then_distinct_units())(table) == 2
-
-
-def test_threads_run_their_statements_side_by_side():
-    """Each statement waits for the other: a connection that they shared would not get there."""
-    connection = duckdb.connect()
-    connection.execute("CREATE TABLE t (person INT)")
-    table = oc.tables.scan(connection, "t", {"person": int}, "person")
-    engine, meet = table._engine, threading.Barrier(2, timeout=20)
-    assert type(engine) is DuckDB
-    run = engine.run
-
-    def waiting(*arguments):
-        meet.wait()
-        return run(*arguments)
-
-    engine.run = waiting
-    root = odometer_on(table)
-    children = [root(count_child(table)) for _ in range(2)]
-    answers = []
-    asked = table.space >> oc.t.then_distinct_units() >> dp.m.then_laplace(scale=1e-9)
-    threads = [
-        threading.Thread(target=lambda child=child: answers.append(child(asked)))
-        for child in children
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [0, 0]
-
-
-def count_child(table):
-    return oc.make_concurrent_composition(*table.space, dp.max_divergence(), 1, [1e9])
 
 
 def test_a_stored_copy_is_not_scanned_by_its_name(connection):

@@ -1,10 +1,8 @@
 """PostgreSQL: what is refused, errors, time, snapshots, and connections of our own."""
 
-import contextlib
 import gc
 import logging
 import re
-import threading
 import time
 
 import opendp.prelude as dp
@@ -12,7 +10,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, TableError
-from opendp_concurrent.tables.postgres import Connections
 
 from ..notes import ROWS, SECRET, count_of, notes, odometer_on
 
@@ -109,32 +106,6 @@ def test_a_failed_statement_leaves_a_materialized_table_as_it_is(connection, sna
     with pytest.raises(psycopg.Error):
         kept._engine.run("SELECT 1 / 0", ())
     assert (kept.space >> oc.t.then_table_count())(kept) == 2
-
-
-def test_threads_run_their_statements_side_by_side(connection):
-    """Each statement waits for the other: a connection that they shared would not get there."""
-    table = notes(connection)
-    meet, connections = threading.Barrier(2, timeout=20), table._engine._connections
-    one, answers = Connections.one, []
-
-    @contextlib.contextmanager
-    def waiting(self):
-        with one(self) as found:
-            if self is connections:
-                meet.wait()
-            yield found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Connections, "one", waiting)
-        threads = [
-            threading.Thread(target=lambda: answers.append(count_of(table)(table)))
-            for _ in range(2)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert answers == [3, 3]
 
 
 REFUSED = {
