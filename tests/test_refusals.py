@@ -30,6 +30,15 @@ LOSS, MENU = dp.loss_of(epsilon=1.0), oc.verify.response_menu(0.1)
 FRAME = dp.lazyframe_domain([dp.series_domain("a", dp.atom_domain(T="i64"))]), METRIC
 
 
+def scanned(unit):
+    frame = pl.DataFrame({"unit": [1, 1, 2], "a": [1, 2, 3]})
+    return oc.tables.scan(frame, {"unit": int, "a": int}, unit)
+
+
+TABLES, VISITS = oc.t, scanned("unit")
+BOUNDED = VISITS.space >> TABLES.then_truncate(1)
+
+
 def steps(sigma):
     return oc.fdp.Session.subsampled_gaussian(sigma, rate=0.01)
 
@@ -157,6 +166,33 @@ REFUSED = {
         lambda: oc.verify.worst_loss(MENU, 3, oc.verify.Within(1.0)),
         TYPE,
         "accumulator",
+    ),
+    # tables
+    "tables of another domain": (lambda: TABLES.make_table_count(*SPACE), TYPE, "input_domain"),
+    "tables of another metric": (
+        lambda: TABLES.make_table_count(VISITS.space[0], METRIC),
+        TYPE,
+        "input_metric",
+    ),
+    "a last row of no order": (
+        lambda: VISITS.space >> TABLES.then_truncate(1, descending=True),
+        VALUE,
+        "order_by",
+    ),
+    "units of one row": (
+        lambda: scanned(oc.tables.ROW).space >> TABLES.then_per_unit({"n": oc.tables.count()}),
+        VALUE,
+        "input_domain",
+    ),
+    "bounds of a count": (
+        lambda: BOUNDED >> TABLES.then_table_answers([oc.tables.Answer("count", "a", (0, 1))]),
+        TYPE,
+        "count",
+    ),
+    "refused of a list": (
+        lambda: oc.plot.plot_session({"a": [0.1]}, refused=[0]),
+        TYPE,
+        "refused",
     ),
     # data and streams
     "no columns": (lambda: oc.c.by_column(), TYPE, "names"),
