@@ -105,3 +105,9 @@ def test_no_mechanism_adds_a_block(root):
         handle([1], measurement)
     assert len(seen) == 2
     assert "new" not in root
+
+
+def test_a_launch_has_three_forms(root):
+    count = costing(0.25)
+    assert root(([1, 2], count)) == root([1, 2], count) == root.invoke([1, 2], count) == 3
+    assert root.privacy_loss(1) == 0.75

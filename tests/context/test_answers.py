@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from opendp_concurrent.context.answers import ACCURACIES, Labels, Noise, library_of
+from opendp_concurrent.context.answers import ACCURACIES, LISTED, Labels, Noise, library_of
 
 pytest.importorskip("polars")
 pytest.importorskip("pandas")
@@ -49,3 +49,10 @@ def test_accuracies_are_tails_of_the_noise():
         found = ACCURACIES["laplace"](scale, 0.05)
         assert 2 * p ** math.ceil(found) / (1 + p) <= 0.05 * (1 + 1e-9)
         assert 2 * p ** (found - 1) / (1 + p) > 0.05
+
+
+def test_wide_discrete_gaussian_noise_is_a_step_beyond_the_continuous_one():
+    assert ACCURACIES["gaussian"](2 * LISTED, 0.05) == pytest.approx(
+        1 + 2 * 1.96 * LISTED, rel=1e-4
+    )
+    assert ACCURACIES["gaussian"](LISTED, 0.05) == pytest.approx(1.96 * LISTED, rel=1e-3)

@@ -268,3 +268,10 @@ def test_a_ledger_says_which_statistic_of_which_columns(visits):
         "distinct_units >> laplace(scale=2.0)",
         "with_columns >> distinct_values of zone >> laplace(scale=2.0)",
     ]
+
+
+def test_units_are_counted_by_their_numbers_of_rows(visits):
+    query = context(visits).query().truncate(4).rows_per_unit([1, 3, 5]).laplace(scale=EXACT)
+    found = query.release(frame="pandas")
+    assert (found["from"].to_list(), found["below"].to_list()) == ([1, 3], [3, 5])
+    assert found["value"].to_list() == [0, 20]  # each of the 20 has 4

@@ -373,3 +373,10 @@ def test_an_interrupt_of_one_thread_tells_all_who_wait_that_nothing_is_known(pat
         assert other.error is not None
         assert not connection.in_transaction
         assert answers._run("SELECT name FROM answers") == []
+
+
+def test_a_closed_store_says_so(path):
+    answers = AnswerStore(path)
+    answers.close()
+    with pytest.raises(LedgerError, match="answers"):
+        answers._run("SELECT 1")

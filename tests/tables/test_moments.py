@@ -1,7 +1,7 @@
 """Means and variances from noisy sums: intervals have the truth whenever the noise is within it."""
 
 from fractions import Fraction
-from math import sqrt
+from math import isnan, sqrt
 
 import duckdb
 import opendp.prelude as dp
@@ -135,3 +135,12 @@ def test_a_mean_needs_noise(visits):
     with pytest.raises(InvalidTypeError, match="given together"):
         asked.query().truncate(3).mean("age", (0, 89), by="region")
     assert asked.current_privacy_loss() == []
+
+
+@pytest.mark.parametrize("statistic", VALUES)
+def test_of_nobody_nothing_is_known(statistic):
+    known = Moments(-4, 20, 0.5, True, VALUES[statistic], "l1")
+    found = known.estimate([0] * (known.order + 1), 0.0, statistic)
+    assert isnan(found.value)
+    least, most = {"mean": (-2, 10), "variance": (0, 36), "stdev": (0, 6)}[statistic]
+    assert (found.lower, found.upper) == (least, most)

@@ -281,3 +281,9 @@ def test_decimals_of_two_scales_are_not_compared(tmp_path):
     schema = added.output_domain.descriptor.schema
     assert [spelled(schema.type_of(one)) for one in ("eur", "eur3")] == ["Decimal(2)", "Decimal(3)"]
     assert '"eur3": Decimal(3)' in str(schema)
+
+
+def test_without_a_list_all_other_columns_of_the_table_are_added(on_duckdb):
+    cut = linked(on_duckdb).space >> oc.t.then_truncate(1)
+    schema = (cut >> oc.t.then_private_join("planes", on="zone")).output_domain.descriptor.schema
+    assert schema.names == ("plane", "zone", "hour", "seats")
