@@ -5,7 +5,6 @@ levels deep, a time of no year. Such a value raises ``LedgerDamagedError``, whic
 raises no other exception.
 """
 
-from __future__ import annotations
 
 import json
 import re

@@ -5,7 +5,6 @@ Everything that differs between measures is asked of the measure object: see
 line to the table; one of another package is added by :func:`register`.
 """
 
-from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction

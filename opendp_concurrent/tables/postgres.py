@@ -1,6 +1,5 @@
 """PostgreSQL: statements run on connections of our own, so that threads run side by side."""
 
-from __future__ import annotations
 
 import os
 from collections import deque
