@@ -3,6 +3,7 @@
 Types and ranges that a signature states are asked by ``tests/contracts`` for every constructor.
 """
 
+from fractions import Fraction
 from math import inf, nan
 
 import numpy as np
@@ -27,6 +28,7 @@ LONG = np.array([1 + np.finfo(np.longdouble).eps])
 SMALL, TEXTS = F.pure(0.1), dp.vector_domain(dp.atom_domain(T=str))
 METRIC, MARGIN = SPACE[1], dp.polars.Margin(by=["b"])
 LOSS, MENU = dp.loss_of(epsilon=1.0), oc.verify.response_menu(0.1)
+WITHIN, EVENTS = oc.verify.Within(1.0), (oc.integer_stream(0, 1), oc.event_presence())
 FRAME = dp.lazyframe_domain([dp.series_domain("a", dp.atom_domain(T="i64"))]), METRIC
 
 
@@ -158,12 +160,22 @@ REFUSED = {
     ),
     "users by halves": (lambda: by_users().map(0.5), dp.OpenDPException, "d_in"),
     "losses of other items": (
-        lambda: oc.verify.worst_loss(MENU, None, oc.verify.Within(1.0), losses=[]),
+        lambda: oc.verify.worst_loss(MENU, None, WITHIN, losses=[]),
         VALUE,
         "losses",
     ),
+    "a loss below 0": (
+        lambda: oc.verify.worst_loss(MENU, None, WITHIN, losses=[Fraction(-1)]),
+        VALUE,
+        "losses",
+    ),
+    "an order below 1": (
+        lambda: oc.verify.worst_renyi(MENU, None, WITHIN, order=0.5),
+        VALUE,
+        "order",
+    ),
     "no state of a rule": (
-        lambda: oc.verify.worst_loss(MENU, 3, oc.verify.Within(1.0)),
+        lambda: oc.verify.worst_loss(MENU, 3, WITHIN),
         TYPE,
         "accumulator",
     ),
@@ -203,6 +215,16 @@ REFUSED = {
     "columns of lists": (lambda: parallel(oc.c.by_column("a")), TYPE, "partition"),
     "entries of lists": (lambda: parallel(oc.c.by_entry()), TYPE, "partition"),
     "records of frames": (lambda: parallel(oc.c.by_key(len), *FRAME), TYPE, "partition"),
+    "a counter of large noise": (
+        lambda: oc.m.make_counter(*EVENTS, PURE, scale=2.0**51),
+        VALUE,
+        "scale",
+    ),
+    "a counter of rows": (
+        lambda: oc.m.make_counter(EVENTS[0], METRIC, PURE, scale=1.0),
+        TYPE,
+        "input_metric",
+    ),
     "a large item": (lambda: oc.integer_stream(0, 2**40), VALUE, "upper"),
     "an empty range": (lambda: oc.integer_stream(1, 0), VALUE, "lower"),
     "a name twice": (lambda: oc.category_stream(["a", "a"]), VALUE, "categories"),

@@ -72,3 +72,15 @@ def test_noise_that_is_not_known_is_refused():
     coarse = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     with pytest.raises(InvalidTypeError, match="^the accuracy of"):
         summarize(dp.m.make_laplace(*coarse, 2.0, k=3), 0.05, None)
+
+
+def test_a_summary_says_what_is_left():
+    def said(loss, **options):
+        unit = dp.unit_of(contributions=1)
+        return str(
+            oc.concurrent_context([1], unit, dp.loss_of(epsilon=loss), **options).summarize()
+        )
+
+    assert said(1.0).startswith("spent 0, remaining 1;")
+    assert said(math.inf).startswith("spent 0, no bound;")
+    assert said(1.0, split_evenly_over=3).startswith("spent 0, shares left: 3;")

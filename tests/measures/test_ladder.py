@@ -91,6 +91,12 @@ def test_what_remains_of_a_ladder_is_admitted():
     assert spent.after((0.1, 1.5)).remaining(d_out) == (0.0, 0.0)
 
 
+def test_what_remains_is_the_loss_of_the_units_that_are_left_if_it_is_finite():
+    rule, d_out = oc.accumulators.ladder(T.pure(0.5), 1e-6), (1.0, 1e-6)
+    assert rule.start().after((0.5, 0.0)).remaining(d_out) == (0.5, 0.0)
+    assert rule.start().after((0.5, 0.0), 2).remaining(d_out) == (0.0, 0.0)
+
+
 def test_a_failing_launch_needs_a_unit_that_fails():
     assert oc.accumulators.ladder(T.pure(0.1), 1e-6).start().after((0.1, 1e-9)).spent is None
     assert (
