@@ -5,7 +5,6 @@ levels deep, a time of no year. Such a value raises ``LedgerDamagedError``, whic
 raises no other exception.
 """
 
-
 import json
 import re
 from base64 import b64decode, b64encode

@@ -5,7 +5,6 @@ Everything that differs between measures is asked of the measure object: see
 line to the table; one of another package is added by :func:`register`.
 """
 
-
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache

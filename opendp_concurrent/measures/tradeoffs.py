@@ -1,6 +1,5 @@
 """f-DP and Gaussian DP: the theorems that lead to them and from them, joins, Laplace noise."""
 
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -5,7 +5,6 @@ CONTRIBUTING.md has an example of each of the others. ``checks`` has guards of a
 ``constructor`` reads them from annotations.
 """
 
-
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, is_dataclass

@@ -5,7 +5,6 @@ A continual mechanism starts on the empty stream, and data arrive as messages [H
 neighbouring streams both have valid updates only, so an adversary learns nothing from halting.
 """
 
-
 from collections.abc import Callable
 from typing import Any, Protocol, cast, runtime_checkable
 

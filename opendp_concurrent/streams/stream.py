@@ -5,7 +5,6 @@ on the empty stream, ``[]``; items arrive as updates. Kinds of items are frozen 
 slots, since OpenDP tries to set an attribute on descriptors.
 """
 
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,6 +1,5 @@
 """PostgreSQL: statements run on connections of our own, so that threads run side by side."""
 
-
 import os
 from collections import deque
 from collections.abc import Iterator

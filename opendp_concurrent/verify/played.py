@@ -6,7 +6,6 @@ called it. After the decided draws, each draw returns its first outcome and is r
 code runs again with the next outcome.
 """
 
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
