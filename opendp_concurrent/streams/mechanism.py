@@ -131,7 +131,8 @@ class Checked:
             self._call(take, content)
         except BaseException as error:  # part of it may have been taken, unless it was refused
             refused = isinstance(error, errors.RefusalError)
-            self._halted = not refused or isinstance(error, errors.StreamHaltedError)
+            if not refused or isinstance(error, errors.StreamHaltedError):  # one behind this one
+                self._halted = True
             raise
 
     def _valid(self, item: errors.Item) -> Any:
