@@ -4,6 +4,8 @@ All that differs between the versions that this package runs on, 0.14.2 to 0.17,
 different is looked for, not the number of the version: a nightly has that of an earlier release.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature, unwrap

@@ -10,6 +10,8 @@ trials if the condition raises at 0, as it does for many noise scales. The searc
 two powers of 2 around the number, then halves the doubles between them. The result is the same.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from fractions import Fraction

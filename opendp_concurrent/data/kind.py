@@ -6,6 +6,8 @@ part: that of its value. The value is what a function of the record alone return
 some columns. So the parts of the union of two datasets are the unions of their parts.
 """
 
+from __future__ import annotations
+
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -5,6 +5,8 @@ levels deep, a time of no year. Such a value raises ``LedgerDamagedError``, whic
 raises no other exception.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from base64 import b64decode, b64encode

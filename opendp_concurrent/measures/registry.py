@@ -5,6 +5,8 @@ Everything that differs between measures is asked of the measure object: see
 line to the table; one of another package is added by :func:`register`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache

@@ -1,5 +1,7 @@
 """f-DP and Gaussian DP: the theorems that lead to them and from them, joins, Laplace noise."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

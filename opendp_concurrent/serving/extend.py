@@ -5,6 +5,8 @@ CONTRIBUTING.md has an example of each of the others. ``checks`` has guards of a
 ``constructor`` reads them from annotations.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, is_dataclass

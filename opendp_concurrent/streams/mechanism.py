@@ -5,6 +5,8 @@ A continual mechanism starts on the empty stream, and data arrive as messages [H
 neighbouring streams both have valid updates only, so an adversary learns nothing from halting.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, Protocol, cast, runtime_checkable
 

@@ -5,6 +5,8 @@ on the empty stream, ``[]``; items arrive as updates. Kinds of items are frozen 
 slots, since OpenDP tries to set an attribute on descriptors.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

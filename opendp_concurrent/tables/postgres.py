@@ -1,5 +1,7 @@
 """PostgreSQL: statements run on connections of our own, so that threads run side by side."""
 
+from __future__ import annotations
+
 import os
 from collections import deque
 from collections.abc import Iterator

@@ -4,6 +4,8 @@ A distribution is either written by hand (:class:`ContinualLaw`), or computed fr
 runs again for every outcome of a finite noise (:class:`Replayed`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
 from itertools import product

@@ -6,6 +6,8 @@ called it. After the decided draws, each draw returns its first outcome and is r
 code runs again with the next outcome.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

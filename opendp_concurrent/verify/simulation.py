@@ -12,6 +12,8 @@ A system has a distribution of the answers for every sequence of queries, and no
 later queries. So the mixture gives every analyst the same transcripts as the mechanism.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
