@@ -279,9 +279,7 @@ class SqlBook:
                 found = driver.run(self._values(), tables.READ_HEAD, tables.READ_LATER)
             known = self._newest(driver, *found)
             if known is not self._known:
-                with self._store.reading() as connection:
-                    self._store.flush(self._store.driver(connection))
-                self._see(known)
+                self._keep(known)
             return known.accumulator
 
     def turn(self) -> SqlTurn:
@@ -308,6 +306,12 @@ class SqlBook:
             tell_charged(error, begun is not None)
             raise
         return begun
+
+    def _keep(self, known: Known) -> None:
+        """Remember what was read, once it is on disk."""
+        with self._store.reading() as connection:
+            self._store.flush(self._store.driver(connection))
+        self._see(known)
 
     def _see(self, known: Known) -> None:
         self._known = known.settled()
@@ -371,6 +375,9 @@ class SqlBook:
         return text
 
 
+_MANY = 100  # charges of others that a refusal leaves to be read again
+
+
 class SqlTurn:
     """A turn at a book, for ``with``: a transaction that excludes all other turns.
 
@@ -410,6 +417,8 @@ class SqlTurn:
         try:
             if error is not None or not changes:
                 store.undo(self._driver, error)
+                if error is None and self.after.sequence > book._known.sequence + _MANY:
+                    book._keep(self.after)  # or each refusal would read the same charges again
                 return
             sequence, head = self.after[:2]
             moved = {"sequence": sequence, "head": head, "record": self._record}

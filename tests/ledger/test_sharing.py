@@ -6,6 +6,8 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError
+from opendp_concurrent.ledger import book
+from opendp_concurrent.ledger.audit import replay
 
 from ..build import in_threads
 
@@ -65,3 +67,23 @@ def test_the_first_of_several_processes_settles_the_terms(store, tools):
     (settled,) = (one for one in found if one != "d_out")
     assert found.count("d_out") == 3
     assert store.open().summary().terms.d_out == settled
+
+
+def test_refusals_read_the_charges_of_others_once(store, tools, monkeypatch):
+    store.create().close()
+    one, other = (tools.limit(store.open(), 1.0) for _ in range(2))
+    for _ in range(150):
+        one(tools.count(EPSILON))
+    read = []
+
+    def counted(known, rows):
+        read.append(len(rows))
+        return replay(known, rows)
+
+    monkeypatch.setattr(book, "replay", counted)
+    for _ in range(3):
+        with pytest.raises(BudgetExceededError):
+            other(tools.count(2.0))
+    assert read == [150]
+    other(tools.count(EPSILON))
+    assert other.privacy_loss() == one.privacy_loss() == 151 * EPSILON
