@@ -126,7 +126,7 @@ def on_duckdb(path: str, rounds: int) -> tuple[dict[str, float], list[list[objec
             on_stored,
             asked(space, oc.t.then_table_count("region", REGIONS)),
             stored,
-            plan.Sums(COUNT.of, ("region",), plan.Values((one,) for one in REGIONS)),
+            plan.Sums(COUNT.of, ("region",), tuple((one,) for one in REGIONS)),
         ),
         "units": (whole, persons, visits, plan.Sums((plan.ROW,), distinct=("person",))),
     }
@@ -179,7 +179,7 @@ def answers(connection, space, stored, queryable, rounds: int) -> dict[str, tupl
     histogram = f"SELECT histogram(hours, $1::DOUBLE[]) FROM {own}"
     binned = statement("duckdb", stored.relation, plan.Bins("hours", tuple(edges)))
     schema = stored.tables.schema
-    keys = plan.Values((one,) for one in REGIONS)
+    keys = tuple((one,) for one in REGIONS)
     terms = Joint.of(schema, five, "l1").terms
     rendered = statement("duckdb", stored.relation, plan.Sums(terms, ("region",), keys))
     texts = {
