@@ -135,7 +135,7 @@ def on_duckdb(path: str, rounds: int) -> tuple[dict[str, float], list[list[objec
 
         def engine(found=found):
             with connection.cursor() as cursor:
-                cursor.execute(found.text, list(found.parameters)).fetchall()
+                cursor.execute(found[0], list(found[1])).fetchall()
 
         seconds, ratio = in_turn(
             {"launch": lambda q=queryable, one=launch: q(one), "engine": engine},
@@ -180,7 +180,7 @@ def answers(connection, space, stored, queryable, rounds: int) -> dict[str, tupl
     binned = statement("duckdb", stored.relation, plan.Bins("hours", tuple(edges)))
     schema = stored.tables.schema
     keys = tuple((one,) for one in REGIONS)
-    terms = Joint.of(schema, five, "l1").terms
+    terms = tuple(term for part in Joint.of(schema, five, "l1").parts for term in part.terms)
     rendered = statement("duckdb", stored.relation, plan.Sums(terms, ("region",), keys))
     texts = {
         "edges_10000": (
@@ -194,7 +194,7 @@ def answers(connection, space, stored, queryable, rounds: int) -> dict[str, tupl
             f"SELECT avg(least(greatest(hours, 0), 4)) FROM {own}",
             [],
         ),
-        "select_5": (several, rendered.text, list(rendered.parameters)),
+        "select_5": (several, rendered[0], list(rendered[1])),
         "select_5_plain": (
             several,
             "SELECT region, count(*), sum(least(greatest(week, 0), 52)), "
@@ -212,7 +212,7 @@ def answers(connection, space, stored, queryable, rounds: int) -> dict[str, tupl
 
         def asking(one=launch):
             if one is binned:
-                engine(one.text, list(one.parameters))
+                engine(one[0], list(one[1]))
             else:
                 queryable(one)
 
@@ -342,7 +342,7 @@ def on_spark(rows: int, rounds: int) -> float:
         _, ratio = in_turn(
             {
                 "launch": lambda: root(persons),
-                "engine": lambda: engine.run(found.text, found.parameters),
+                "engine": lambda: engine.run(*found),
             },
             rounds,
         )
@@ -359,17 +359,19 @@ def polars_builds() -> float:
     except ImportError:
         print("!!! POLARS IS NOT MEASURED: no polars !!!")
         return math.nan
-    from opendp_concurrent.context import frame_query
+    from opendp_concurrent.context.frame_query import dp as native_names
+
+    native = native_names.m
 
     made, builds = 0, []
-    original = frame_query.make_private_lazyframe
+    original = native.make_private_lazyframe
 
     def counted(*args, **kwargs):
         nonlocal made
         made += 1
         return original(*args, **kwargs)
 
-    frame_query.make_private_lazyframe = counted
+    native.make_private_lazyframe = counted
     try:
         frame = pl.LazyFrame({"age": [20, 30, 40] * 50})
         margins = [dp.polars.Margin(by=(), max_length=1000)]
@@ -385,7 +387,7 @@ def polars_builds() -> float:
                 plan_of(context.query(**loss)).resolve()
                 builds.append(made)
     finally:
-        frame_query.make_private_lazyframe = original
+        native.make_private_lazyframe = original
     return max(builds)
 
 
