@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from copy import copy
-from copyreg import __newobj__  # type: ignore[attr-defined]
 from logging import Logger
 from re import compile as pattern
 from traceback import extract_tb
@@ -127,7 +126,7 @@ class ConcurrentError(Exception):
 
     def __reduce__(self) -> Any:
         # it is pickled and copied without calling its constructor
-        return __newobj__, (type(self), *self.args), vars(self)
+        return type(self).__new__, (type(self), *self.args), vars(self)
 
 
 _FOREIGN = "_opendp_concurrent_charged"  # a field of an exception of other code

@@ -200,7 +200,9 @@ def _with_margins(domain: dp.Domain, margins: Any) -> dp.Domain:
     except errors.ConcurrentError:
         raise
     except ValueError as error:  # OpenDP says which margin, and what was meant
-        raise errors.InvalidValueError(f"margins: {error}") from error
+        raise errors.InvalidValueError(
+            f"margins: {error}; pass a list of dp.polars.Margin"
+        ) from error
     except Exception as error:
         raise errors.InvalidTypeError(
             f"margins ({checks.shown(margins)}) must be a list of dp.polars.Margin, for LazyFrames"

@@ -303,7 +303,7 @@ class Steps:
 #
 # On the grid of multiples of a step, Laplace noise of scale s steps exceeds m >= 1 steps to either
 # side with probability 2 exp(-m/s) / (1 + exp(-1/s)), at least m that is. For Gaussian noise it is
-# at most 2 Φ(-(m - 1)/s), see ``gaussian.py``. On the finest grid of floats these are the tails of
+# at most 2 Φ(-(m - 1)/s), see ``certified.py``. On the finest grid of floats these are the tails of
 # the distributions on the reals, up to rounding. OpenDP rounds a float to the grid first, by at
 # most half a step.
 

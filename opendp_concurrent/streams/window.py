@@ -365,8 +365,8 @@ def window_rmse(window: int, output_measure: dp.Measure | None = None) -> float:
 #
 # If no item is negative, or none is positive, and one event is present or absent, then one of the
 # two sums is at least the other at every step. Which one it is, answers may decide, but only until
-# the event. That is cheaper (``sparse_vector.py``), and d events cost what d such steps do: d times
-# the ε, d² times the ρ.
+# the event. That is cheaper (``mechanisms/sparse_vector.py``), and d events cost what d such steps
+# do: d times the ε, d² times the ρ.
 
 STEPS = mechanisms.Steps(0, whole=True)
 
