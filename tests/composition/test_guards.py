@@ -65,7 +65,7 @@ def test_renyi_curves(space):
         with pytest.raises(PrivacyMapError, match="at least 0"):
             root(query)
     broken = costing(lambda d_in: lambda alpha: 1 / 0, measure=RENYI)
-    with pytest.raises(PrivacyMapError, match="division by zero"):
+    with pytest.raises(PrivacyMapError, match="ZeroDivisionError"):
         root(broken)
     root(line)
     with pytest.raises(BudgetExceededError):
