@@ -11,7 +11,7 @@ import opendp.prelude as dp
 
 import opendp_concurrent as oc
 
-UNIT = 739391  # the canary of probes.py, which the process of fuzz.py cannot import
+UNIT = 739391  # the canary of probes.py
 SCHEMA = {"person": int, "zone": str, "hours": float}
 BY = {"by": "zone", "groups": 2, "rows": 2}
 BOUNDED = 4  # rows of a unit
