@@ -110,9 +110,10 @@ class DuckDB(Engine):
     def open_csv(self, table: tuple[str, ...], schema: Schema, written: Csv) -> Stored:
         """Store the columns of CSV files, and warn of fields that are no values."""
         _, *paths = self.reference(table)
-        texts = list[Stored]()
+        texts, parts = list[Stored](), list[str]()
         try:
-            parts = [self._values(texts, path, schema, written) for path in paths]
+            for path in paths:  # a comprehension is a frame before Python 3.12: the warning counts
+                parts.append(self._values(texts, path, schema, written))
             return opaque(lambda: self._create(f"AS {' UNION ALL '.join(parts)}"))
         finally:
             for one in texts:
@@ -148,7 +149,7 @@ class DuckDB(Engine):
                 f"table ({path!r}) has fields that are no values of their types; they are NULL: "
                 f"{'; '.join(told)}. Timestamps are in ISO 8601, such as 2013-01-01T10:00:00Z",
                 errors.ScanWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         return f"SELECT {', '.join(values)} FROM {source}"
 
