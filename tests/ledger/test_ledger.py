@@ -1,5 +1,10 @@
 """A budget in a ledger goes on where it was left, under every measure, until exactly its bound."""
 
+import contextlib
+import importlib
+import sys
+import tracemalloc
+
 import opendp.prelude as dp
 import pytest
 
@@ -8,13 +13,31 @@ from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
+    LedgerDamagedError,
     LedgerMismatchError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.ledger import open_ledger
+from opendp_concurrent.ledger import book, open_ledger
 from opendp_concurrent.ledger import schema as tables
+from opendp_concurrent.ledger.audit import replay
+from opendp_concurrent.ledger.report import NAMES, one_line, spending
 
-from ..build import APPROXIMATE, DATA, PURE, SPACE, ZCDP, a_filter, an_odometer, costing, opened
+from ..build import (
+    APPROXIMATE,
+    DATA,
+    PURE,
+    RENYI,
+    SPACE,
+    ZCDP,
+    a_filter,
+    a_limit,
+    an_odometer,
+    by_tens,
+    costing,
+    in_threads,
+    opened,
+)
+from .conftest import count, fill, limit
 
 F = oc.TradeoffFunction
 
@@ -291,3 +314,229 @@ def test_labels_are_looked_up_by_an_index(store, tools):
     if not store.embedded:
         store.execute("ANALYZE opendp_concurrent_charges")
     assert "opendp_concurrent_labels" in plan()
+
+
+# --- who spent what, over time: sums by limit, label and block -----------------------------------
+
+
+def drawn(ledger, by, **given):
+    lines, number = spending(*ledger.read(), by, **given)
+    numbers = [[one.sequence for one in line.entries] for line in lines]
+    heights = [line.heights for line in lines]
+    return {line.name: pair for line, *pair in zip(lines, numbers, heights, strict=True)}, number
+
+
+def test_each_way_adds_up_its_own_charges(sqlite, tools):
+    ledger = sqlite.create()
+    assert all(spending(*ledger.read(), by) == ([], 0) for by in NAMES)
+    root = tools.limit(ledger)
+    team = root(a_limit(0.75, "team"))
+    ann, tom = team(a_limit(0.5, "ann")), root(a_limit(0.5, "tom"))
+    for who, label in ((ann, "a"), (team, ""), (tom, "a"), (root, "b")):
+        with oc.labelled(label):
+            who(tools.count(0.125))
+    assert drawn(ledger, "time") == ({"spent": [[1, 2, 3, 4], [0.125, 0.25, 0.375, 0.5]]}, 1)
+    assert drawn(ledger, "limit") == (
+        {
+            "team": [[1, 2], [0.125, 0.25]],
+            "team > ann": [[1], [0.125]],
+            "tom": [[3], [0.125]],
+        },
+        3,
+    )
+    assert drawn(ledger, "label") == (
+        {"a": [[1, 3], [0.125, 0.25]], "no label": [[2], [0.125]], "b": [[4], [0.125]]},
+        3,
+    )
+    assert drawn(ledger, "block") == ({}, 0)
+    assert drawn(ledger, "limit", most=1) == ({"team": [[1, 2], [0.125, 0.25]]}, 3)
+
+
+def test_losses_of_limits_are_at_their_own_distance(sqlite, tools):
+    """A limit over a transformation counts what its launches cost at its own d_in."""
+    ledger = sqlite.create()
+    root = tools.limit(ledger, d_in=1)
+    root(a_limit(0.5, "pairs", d_in=2))(tools.count(0.125))
+    (entry,) = ledger.entries()
+    assert (entry.loss, entry.limit_losses) == (0.125, (0.25,))
+    assert "–" in ledger.report()
+
+
+def test_the_fullest_block_stands_for_several(sqlite, tools):
+    ledger = sqlite.create()
+    root = by_tens(keys=[1, 2, 3], ledger=ledger)([])
+    ann = root(a_limit(0.5, "ann"))
+    with oc.labelled("x"):
+        root([1], tools.count(0.25))
+        ann([1, 2], tools.count(0.125))
+        ann([2], tools.count(0.25))
+    ann([3], tools.count(0.0625))
+    assert drawn(ledger, "time") == ({"spent": [[1, 2, 3, 4], [0.25, 0.375, 0.375, 0.375]]}, 1)
+    assert drawn(ledger, "limit") == ({"ann": [[2, 3, 4], [0.125, 0.375, 0.375]]}, 1)
+    assert drawn(ledger, "label")[0]["x"] == [[1, 2, 3], [0.25, 0.375, 0.375]]
+    assert drawn(ledger, "block", most=2) == (
+        {"block 1": [[1, 2], [0.25, 0.375]], "block 2": [[2, 3], [0.125, 0.375]]},
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a\nb\x1b[1m\u202e", "a b [1m "), ("x" * 9, "x" * 9), ("x" * 11, "xxxxxxx...")],
+)
+def test_a_text_is_shown_on_one_line(text, shown):
+    assert one_line(text, 10) == shown
+
+
+# --- what a process that has a ledger open notices of what others have done to it ----------------
+
+CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
+
+
+def test_a_curve_of_an_analyst_runs_outside_of_the_turn(store):
+    """It may ask for the loss, or take long: nobody waits for it."""
+    bound, asked = (lambda alpha: 1.0 * alpha), []
+    root = opened(bound, RENYI, orders=[2.0, 4.0], ledger=store.create())
+
+    def curve(alpha):
+        asked.append(root.privacy_loss()(2.0))
+        return 0.125 * alpha
+
+    assert root(costing(lambda d_in: curve, measure=RENYI)) == 3
+    assert asked
+    assert root.privacy_loss()(2.0) == 0.25
+
+
+def test_the_extra_is_named(monkeypatch):
+    module = "opendp_concurrent.ledger"
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)  # its import fails
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(ImportError, match="the extra named ledger installs") as caught:
+        importlib.import_module(module)
+    assert caught.value.name == "sqlalchemy"
+
+
+EPSILON = 2.0**-10
+
+
+def launch(ledger, times):
+    root = limit(ledger, 8.0)
+    for number in range(times):
+        with oc.labelled("even" if number % 2 == 0 else "odd"):
+            root(count(EPSILON))
+
+
+def test_entries_are_those_of_one_moment_and_are_checked_when_they_are_read(store):
+    ledger = store.create()
+    launch(ledger, 26)
+    entries = ledger.entries()
+    launch(ledger, 2)
+    assert len(entries) == len(list(entries)) == 26
+    assert (entries[0].sequence, entries[-1].sequence, entries[25].sequence) == (1, 26, 26)
+    assert entries[1:3] == list(entries)[1:3]
+    for index in (26, -27):
+        with pytest.raises(IndexError):
+            entries[index]
+    assert entries == list(entries)
+    assert entries != [1]
+    even = ledger.entries(label="even")
+    assert [one.sequence for one in even] == list(range(1, 29, 2))
+    assert not ledger.entries(label="nobody")
+    store.execute("UPDATE opendp_concurrent_charges SET label = 'x' WHERE sequence = 5")
+    with pytest.raises(LedgerDamagedError, match="charge 5 does not follow"):
+        list(entries)
+    with pytest.raises(LedgerDamagedError, match="charge 5 does not follow"):
+        ledger.entries()
+
+
+def test_a_long_list_takes_the_memory_of_a_page(sqlite):
+    ledger = sqlite.create()
+    root = limit(ledger, 1e3)
+    fill(ledger, root, count(EPSILON), 6_000)
+    entries = ledger.entries()
+    tracemalloc.start()
+    try:
+        many = sum(1 for _ in entries)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert many == 6_000
+    assert peak < 2 * 2**20  # a list of them has 3 MB
+
+
+# --- several threads and processes on one budget: exactly what it admits, and all of it charg ----
+
+
+def share(store, tools, d_out, processes, launches, threads=1):
+    """How many launches answered in each process, on a budget that all of them share."""
+
+    def work():
+        ledger = store.open()
+        root, answers = tools.limit(ledger, d_out), []
+
+        def one(_):
+            for _ in range(launches // threads):
+                with contextlib.suppress(BudgetExceededError):
+                    answers.append(root(tools.count(EPSILON)))
+
+        in_threads(one, range(threads))
+        assert root.privacy_loss() <= d_out
+        ledger.close()
+        return len(answers)
+
+    store.create().close()
+    children = [tools.Child(work) for _ in range(processes)]
+    return [child.result() for child in children]
+
+
+@pytest.mark.parametrize(
+    ("budget", "processes", "launches", "threads"),
+    [
+        *((100, 6, 25, 1), (60, 3, 28, 4)),
+        pytest.param(10_000, 8, 2000, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_threads_of_processes_launch_exactly_what_the_budget_admits(
+    store, tools, budget, processes, launches, threads
+):
+    found = share(store, tools, budget * EPSILON, processes, launches, threads)
+    summary = store.open().summary()
+    assert sum(found) == summary.launches == store.charges() == budget
+    assert (summary.spent, summary.remaining) == (budget * EPSILON, 0.0)
+
+
+def test_the_first_of_several_processes_settles_the_terms(store, tools):
+    store.create().close()
+
+    def settle(d_out):
+        try:
+            tools.limit(store.open(), d_out)
+        except oc.errors.LedgerMismatchError as error:
+            return error.name
+        return d_out
+
+    children = [tools.Child(lambda d=d: settle(d)) for d in (1.0, 2.0, 3.0, 4.0)]
+    found = [child.result() for child in children]
+    (settled,) = (one for one in found if one != "d_out")
+    assert found.count("d_out") == 3
+    assert store.open().summary().terms.d_out == settled
+
+
+def test_refusals_read_the_charges_of_others_once(store, tools, monkeypatch):
+    store.create().close()
+    one, other = (tools.limit(store.open(), 1.0) for _ in range(2))
+    for _ in range(150):
+        one(tools.count(EPSILON))
+    read = []
+
+    def counted(known, rows):
+        read.append(len(rows))
+        return replay(known, rows)
+
+    monkeypatch.setattr(book, "replay", counted)
+    for _ in range(3):
+        with pytest.raises(BudgetExceededError):
+            other(tools.count(2.0))
+    assert read == [150]
+    other(tools.count(EPSILON))
+    assert other.privacy_loss() == one.privacy_loss() == 151 * EPSILON

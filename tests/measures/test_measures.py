@@ -2,7 +2,10 @@
 
 import math
 from fractions import Fraction
+from math import exp, inf, tanh
+from statistics import NormalDist
 
+import mpmath as mp
 import opendp.prelude as dp
 import pytest
 from hypothesis import given
@@ -35,7 +38,14 @@ from opendp_concurrent.measures.renyi import (
     RenyiCurve,
     RenyiDivergence,
 )
-from opendp_concurrent.measures.shapes import NumberMeasure, PairMeasure, PairSum, ScalarSum
+from opendp_concurrent.measures.shapes import (
+    NumberMeasure,
+    PairMeasure,
+    PairSum,
+    ScalarSum,
+    approximate_group,
+    approximate_member,
+)
 from opendp_concurrent.measures.slots import Products
 from opendp_concurrent.measures.tradeoffs import GaussianTradeoff, TradeoffDivergence
 from opendp_concurrent.measures.truncated import TruncatedConcentratedDivergence, TruncatedSum
@@ -271,3 +281,246 @@ def test_what_remains_of_truncated_losses_has_the_omega_of_the_bound():
     assert spent.remaining(bound) == oc.TruncatedConcentrated(0.25, 4.0)
     assert spent.after(spent.remaining(bound)).within(bound)
     assert not spent.after(oc.TruncatedConcentrated(0.25, 3.9)).within(bound)
+
+
+# --- no attacker does better than a risk says: exact attackers, and formulas ---------------------
+
+dp.enable_features("contrib", "honest-but-curious")
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+APPROXIMATE = dp.approximate(PURE)
+PHI = NormalDist()
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PRIORS = 0.5, 0.01, 0.2, 0.9, 1 - 2**-53, 1e-300
+
+
+def best(first, second, prior):
+    """Advantage, success and true positives of the best attacker on two laws, exactly."""
+    advantage = sum(max(q - p, 0) for p, q in zip(first, second, strict=True))
+    right = sum(max((1 - prior) * p, prior * q) for p, q in zip(first, second, strict=True))
+    left, hit = Fraction(0.05), Fraction(0)
+    for p, q in sorted(zip(first, second, strict=True), key=lambda one: -one[1] / one[0]):
+        share = min(Fraction(1), left / p)  # Neyman and Pearson
+        left, hit = left - share * p, hit + share * q
+    return advantage, right, hit
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.1, 1.0, 3.0, 40.0])
+def test_the_best_attacker_on_randomized_response_attains_the_risk(epsilon, prior):
+    """Its loss is at most epsilon, so what he does must be at most the risk; it is 1e-9 of it."""
+    truth = Fraction(1 / (1 + exp(-epsilon))) * (1 - Fraction(1, 2**52))
+    truth = max(truth, Fraction(1, 2))
+    found = oc.measures.risk(PURE, epsilon, prior=prior)
+    exact = best([truth, 1 - truth], [1 - truth, truth], Fraction(prior))
+    for bound, value in zip(
+        (found.advantage, found.success, found.true_positives), exact, strict=True
+    ):
+        assert value <= bound <= 1
+        assert bound == pytest.approx(float(value), rel=1e-9, abs=1e-15)
+
+
+def test_formulas():
+    pair = oc.measures.risk(APPROXIMATE, (1.0, 1e-6))
+    assert pair.advantage == pytest.approx((exp(1) - 1 + 2e-6) / (exp(1) + 1), rel=1e-9)
+    mu = oc.measures.risk(oc.gaussian_tradeoff(), 1.0, prior=0.2)
+    assert mu.advantage == pytest.approx(2 * PHI.cdf(0.5) - 1, rel=1e-9)
+    assert mu.true_positives == pytest.approx(PHI.cdf(PHI.inv_cdf(0.05) + 1), rel=1e-9)
+    assert 0.8 < mu.success < 0.8 + 0.2 * mu.advantage
+
+
+GAUSSIAN = oc.measures.risk(oc.gaussian_tradeoff(), 1.0, prior=0.3)
+
+
+@pytest.mark.parametrize(
+    ("measure", "loss"),
+    [
+        (ZCDP, 0.5),
+        (dp.approximate(ZCDP), (0.5, 1e-9)),
+        (oc.truncated_concentrated_divergence(64.0), oc.TruncatedConcentrated(0.5, 64.0)),
+        (oc.fixed_renyi_divergence(2.0), 1.0),
+        (dp.renyi_divergence(), lambda alpha: 0.5 * alpha),
+        (oc.tradeoff(), oc.TradeoffFunction.gaussian(1.0)),
+    ],
+)
+def test_a_measure_of_gaussian_noise_says_no_less_than_its_exact_attacker(measure, loss):
+    found = oc.measures.risk(measure, loss, prior=0.3)
+    for name in ("advantage", "success", "true_positives"):
+        assert 1 >= getattr(found, name) >= getattr(GAUSSIAN, name) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("measure", "loss"), [(PURE, inf), (APPROXIMATE, (0.0, 1.0)), (ZCDP, inf), (ZCDP, 800.0)]
+)
+def test_without_a_bound_the_attacker_is_right(measure, loss):
+    found = oc.measures.risk(measure, loss)
+    assert (found.advantage, found.success, found.true_positives) == (1.0, 1.0, 1.0)
+
+
+def test_handles_and_contexts_say_the_risk_so_far():
+    count = SPACE >> dp.t.then_count() >> dp.m.then_laplace(4.0)
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    root = oc.make_concurrent_filter(odometer, 1, 1.0)([1, 2, 3])
+    assert root.risk().success == 0.5
+    root(count)
+    assert root.risk().advantage == pytest.approx(tanh(0.125), rel=1e-9)
+    assert root.risk(2, prior=0.25) == oc.measures.risk(PURE, 0.5, prior=0.25)
+    context = oc.concurrent_context(
+        [1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0), split_evenly_over=2
+    )
+    context.query().count().laplace().release()
+    told = context.summarize(prior=0.1)
+    assert (told.spent, told.remaining) == (0.5, [0.5])
+    assert told.risk == oc.measures.risk(PURE, 0.5, prior=0.1)
+    assert str(told) == f"spent 0.5, shares left: 1; {told.risk}"
+    with pytest.raises(InvalidValueError, match="prior"):
+        context.summarize(prior=1.5)
+    unbounded = oc.concurrent_context(
+        [1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=inf)
+    )
+    assert str(unbounded.summarize()).startswith("spent 0, no bound; ")
+
+
+# --- group privacy and subsampling by formulas, against Fractions and against direct sums ---
+
+dp.enable_features("contrib", "honest-but-curious")
+
+
+@pytest.mark.parametrize(
+    ("measure", "power"), [(PURE, 1), (oc.gaussian_tradeoff(), 1), (ZCDP, 2)], ids=str
+)
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_numbers_grow_with_a_power_of_the_size_and_are_rounded_outward(measure, power, size):
+    known = composition_measure(measure)
+    for loss in (0.1, 0.3, 1e-300, 5e-324):
+        whole, part = known.group_loss(loss, size), known.member_loss(loss, size)
+        assert Fraction(whole) >= Fraction(loss) * size**power
+        assert Fraction(part) * size**power <= Fraction(loss)
+        assert whole == pytest.approx(loss * size**power)
+
+
+@pytest.mark.parametrize("size", [2, 3, 10])
+def test_the_path_is_at_least_that_of_each_step_by_hand(size):
+    epsilon, delta = 0.3, 1e-6
+    by_hand = (0.0, 0.0)
+    for _ in range(size):  # P <= e^a Q + b and Q <= e^c R + d, so P <= e^(a+c) R + b + e^a d
+        by_hand = by_hand[0] + epsilon, by_hand[1] + exp(by_hand[0]) * delta
+    found = approximate_group((epsilon, delta), size)
+    assert found == pytest.approx(by_hand)
+    assert Fraction(found[0]) >= size * Fraction(epsilon)
+    assert found[1] > size * delta
+
+
+@pytest.mark.parametrize("d_out", [(1.0, 1e-6), (0.1, 0.0), (1e-9, 0.5)])
+def test_the_group_of_a_member_is_within_the_bound(d_out):
+    for size in (2, 5, 256):
+        whole = approximate_group(approximate_member(d_out, size), size)
+        assert whole[0] <= d_out[0]
+        assert whole[1] <= d_out[1]
+        assert whole == pytest.approx(d_out)
+
+
+def test_functions_have_a_group_and_gaussians_a_member():
+    known = composition_measure(oc.tradeoff())
+    pure = oc.TradeoffFunction.pure(0.5)
+    assert known.group_loss(pure, 2).epsilon(0.0) == pytest.approx(1.0)
+    member = known.member_loss(oc.TradeoffFunction.gaussian(1.0), 2)
+    assert known.group_loss(member, 2) == oc.TradeoffFunction.gaussian(1.0)
+    with pytest.raises(oc.errors.UnsupportedMeasureError, match="2 steps apart"):
+        known.member_loss(pure, 2)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        dp.renyi_divergence(),
+        oc.fixed_renyi_divergence(4.0),
+        oc.truncated_concentrated_divergence(8.0),
+        dp.approximate(ZCDP),
+    ],
+    ids=str,
+)
+def test_measures_without_a_group_are_refused_with_the_reason(measure):
+    known = composition_measure(measure)
+    assert known.member_loss("anything", 1) == known.group_loss("anything", 1) == "anything"
+    for ask in (known.member_loss, known.group_loss):
+        with pytest.raises(oc.errors.UnsupportedMeasureError, match="at one distance gives none"):
+            ask(0.5, 2)
+
+
+def test_the_largest_sizes_have_a_loss():
+    """A sum of 2^63 terms would not end."""
+    size = 2**63 - 1
+    assert approximate_group((0.5, 1e-3), size) == (0.5 * 2**63, float("inf"))
+    epsilon, delta = approximate_group((1e-30, 1e-30), size)
+    assert epsilon == pytest.approx(size * 1e-30)
+    assert delta == pytest.approx(size * 1e-30)
+    assert Fraction(delta) > size * Fraction(1e-30)
+    assert approximate_member((0.5, 1e-3), size)[1] < 1e-3 / size
+
+
+def test_printed_values():
+    sample = oc.measures.subsampled_tcdp(oc.TruncatedConcentrated(0.1, 34.54), 1_000, 1_000_000)
+    assert sample.rho == pytest.approx(1.3e-6, rel=1e-12)
+    assert sample.omega == pytest.approx(17.2694, abs=1e-4)
+
+
+@given(st.floats(1e-6, 0.1), st.integers(1, 10**6), st.integers(10, 10**9))
+def test_subsampling_checks_its_conditions_and_rounds_outward(rho, n, population):
+    loss = oc.TruncatedConcentrated(rho)
+    with mp.workdps(60):
+        s = mp.mpf(n) / population
+        valid = s <= mp.mpf(1) / 10 and mp.log(1 / s) / (2 * mp.mpf(rho)) >= 3
+        if not valid:
+            with pytest.raises(InvalidValueError):
+                oc.measures.subsampled_tcdp(loss, n, population)
+            return
+        assert mp.log(1 / s) >= 3 * mp.mpf(rho) * (2 + mp.log(1 / mp.mpf(rho), 2))
+        found = oc.measures.subsampled_tcdp(loss, n, population)
+        assert mp.mpf(found.rho) >= 13 * s * s * mp.mpf(rho)
+        assert mp.mpf(found.omega) <= mp.log(1 / s) / (4 * mp.mpf(rho))
+        assert found.rho == pytest.approx(float(13 * s * s * mp.mpf(rho)), rel=1e-14)
+
+
+def test_subsampling_covers_the_subsampled_gaussian():
+    """The exact divergence of a mixture, N(0,1) against (1-s) N(0,1) + s N(mu,1), both ways."""
+    s, rho = 0.01, 0.1
+    mu = math.sqrt(2 * rho)
+    found = oc.measures.subsampled_tcdp(oc.TruncatedConcentrated(rho), 1, 100)
+    with mp.workdps(18):
+
+        def density(x, mean):
+            return mp.npdf(x, mean, 1)
+
+        def mixture(x):
+            return (1 - s) * density(x, 0) + s * density(x, mu)
+
+        def replaced(x, sign):
+            return (1 - s) * density(x, 0) + s * density(x, sign * mu / 2)
+
+        pairs = [
+            (mixture, lambda x: density(x, 0)),
+            (lambda x: density(x, 0), mixture),
+            (lambda x: replaced(x, 1), lambda x: replaced(x, -1)),  # one record by another
+        ]
+        for order in (1.5, 11.0):
+            assert order < found.omega
+            for p, q in pairs:
+                moment = mp.quad(
+                    lambda x, p=p, q=q, a=order: p(x) ** a * q(x) ** (1 - a), range(-12, 14, 2)
+                )
+                assert mp.log(moment) / (order - 1) <= found.rho * order
+
+
+@given(st.floats(0.0, 1e3), st.floats(1.5, 1e6), st.integers(1, 1000))
+def test_groups_round_outward(rho, omega, size):
+    loss = oc.TruncatedConcentrated(rho, omega)
+    if size >= omega:
+        with pytest.raises(InvalidValueError, match="^size"):
+            oc.measures.group_tcdp(loss, size)
+        return
+    if omega / size <= 1.0 + 1e-12:
+        return
+    found = oc.measures.group_tcdp(loss, size)
+    with mp.workdps(60):
+        assert mp.mpf(found.rho) >= size * size * mp.mpf(rho)
+        assert mp.mpf(found.omega) <= mp.mpf(omega) / size
