@@ -47,8 +47,8 @@ EVERY = {
     "queryables/test_made_in_threads.py::test_a_handle_that_was_made_in_a_thread_is_closed_by_the_next_launch": 4,  # noqa: E501
     "serving/test_not_restored.py::test_a_query_goes_from_a_client_to_a_server": 3,
     "streams/test_counter.py::test_losses_against_their_formulas": 3,
-    "tables/test_everyday.py::test_a_line_gives_the_truth": 2,
     "tables/test_moments.py::test_the_interval_has_the_truth_if_the_noise_is_within_the_accuracy": 3,  # noqa: E501
+    "tables/test_tasks.py::test_a_line_gives_the_truth": 2,
 }
 
 

@@ -13,16 +13,15 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidValueError
 
-dp.enable_features("contrib", "honest-but-curious")
 duckdb = pytest.importorskip("duckdb")
-pytest.importorskip("sqlglot")
-
 SCHEMA = {"person": int, "zone": str, "hours": float, "age": int}
-ROWS = (
-    "(1, 'a', 1.5, 30), (1, 'b', 2.5, 30), (2, 'a', 7.5, 41), (3, NULL, 0.5, NULL), (4, 'c', 3, 9)"
+TABLE = (
+    "CREATE TABLE visits (person INT, zone TEXT, hours DOUBLE PRECISION, age INT); "
+    "INSERT INTO visits VALUES (1, 'a', 1.5, 30), (1, 'b', 2.5, 30), (2, 'a', 7.5, 41), "
+    "(3, NULL, 0.5, NULL), (4, 'c', 3, 9)"
 )
-TABLE = f"CREATE TABLE visits (person INT, zone TEXT, hours DOUBLE PRECISION, age INT); INSERT INTO visits VALUES {ROWS}"  # noqa: E501
 
 
 def scanned(connection, **options):
@@ -31,20 +30,18 @@ def scanned(connection, **options):
 
 def queries(table):
     """Queries that together call everything that a statement may call."""
-    cut = table.space >> oc.t.then_truncate(1, ["age", "hours"])
-    kept = table.space >> oc.t.then_truncate(1, ["age", "hours"], materialize=True)
-    groups = table.space >> oc.t.then_group_truncate("zone", 1, 1) >> oc.t.then_truncate(2)
+    col, space, order = oc.tables.col, table.space, ["age", "hours"]
+    cut = space >> oc.t.then_truncate(1, order)
+    kept = space >> oc.t.then_truncate(1, order, materialize=True)
+    groups = space >> oc.t.then_group_truncate("zone", 1, 1) >> oc.t.then_truncate(2)
     towns = {"a": ("west", 2.5), "b": (None, 1.0), "c": ("east", None)}
     joined = cut >> oc.t.then_public_join("zone", {"town": str, "price": float}, towns)
-    col = oc.tables.col
     day = col("zone").cast(date).fill_null(date(2024, 2, 29))
     square = (col("age") * col("age") - 7) // (-col("age")).clip(1, 5)
-    columns = {
-        "number": square + (col("hours") / 2 - 1.0).cast(int) + col("zone").cast(int).fill_null(3)
-    }
-    columns["week"] = day.cast(datetime).dt.week() + day.dt.weekday() + day.cast(str).cut(["2"])
-    derived = cut >> oc.t.then_with_columns(columns)
-    either = (oc.tables.col("age") >= 18) | ~oc.tables.col("zone").is_in(["b", "x"])
+    number = square + (col("hours") / 2 - 1.0).cast(int) + col("zone").cast(int).fill_null(3)
+    week = day.cast(datetime).dt.week() + day.dt.weekday() + day.cast(str).cut(["2"])
+    derived = cut >> oc.t.then_with_columns({"number": number, "week": week})
+    either = space >> oc.t.then_where((col("age") >= 18) | ~col("zone").is_in(["b", "x"]))
     return [
         cut >> oc.t.then_table_count(),
         kept >> oc.t.then_table_count(),
@@ -57,8 +54,8 @@ def queries(table):
         joined >> oc.t.then_table_count("town", ["east", "west", "NULL"]),
         joined >> oc.t.then_table_sum("price", (0.0, 9.0), 0.5),
         cut >> oc.t.then_table_histogram("age", [0, 18, 35]),
-        table.space >> oc.t.then_where(either) >> oc.t.then_distinct_units(),
-        table.space >> oc.t.then_where(oc.tables.col("zone") == "a") >> oc.t.then_distinct_units(),
+        either >> oc.t.then_distinct_units(),
+        space >> oc.t.then_where(col("zone") == "a") >> oc.t.then_distinct_units(),
         cut >> oc.t.then_quantile_scores("age", [0, 30, 60], 0.5),
     ]
 
@@ -69,41 +66,20 @@ def answers(table):
 
 # --- DuckDB ---------------------------------------------------------------------------------------
 
+OPERATORS = ('"*"(a, b)', '"+"(a, b)', '"-"(a, b)', '"/"(a, b)', '"//"(a, b)')
+FUNCTIONS = ("date_part(a, b)", "epoch_us(a)", "count(x)", "count_star()", "sum(x)", "unnest(x)")
 CALLED = [  # macros with the names of what a statement may call
     "floor(x) AS random()",
-    '"*"(a, b) AS 99',
-    '"+"(a, b) AS 99',
-    '"-"(a, b) AS 99',
-    '"/"(a, b) AS 99',
-    '"//"(a, b) AS 99',
-    "date_part(a, b) AS 99",
-    "regexp_matches(a, b) AS true",
-    "epoch_us(a) AS 99",
-    "make_timestamp(a) AS TIMESTAMP '2024-01-01'",
-    "count(x) AS 99",
-    "count_star() AS 99",
-    "sum(x) AS 99",
-    "nullif(a, b) AS a",
-    "list_value(a) AS [a]",
-    "unnest(x) AS 99",
-    "row_number() AS 1",
-    "dense_rank() AS 1",
-    '"<"(a, b) AS true',
-    "current_setting(x) AS 'nocase'",
+    *(f"{one} AS 99" for one in OPERATORS + FUNCTIONS),
+    *("regexp_matches(a, b) AS true", '"<"(a, b) AS true', "nullif(a, b) AS a"),
+    *("make_timestamp(a) AS TIMESTAMP '2024-01-01'", "list_value(a) AS [a]"),
+    *("row_number() AS 1", "dense_rank() AS 1", "current_setting(x) AS 'nocase'"),
     "current_database() AS 'elsewhere'",
     "duckdb_tables() AS TABLE SELECT 'memory' AS database_name, 'main' AS schema_name, "
     "'visits' AS table_name, '' AS sql FROM range(2)",
     "duckdb_columns() AS TABLE SELECT 'memory' AS database_name, 'main' AS schema_name, "
     "'visits' AS table_name, 'person' AS column_name, 'INTEGER' AS data_type",
 ]
-
-
-@pytest.fixture
-def database(tmp_path):
-    path = str(tmp_path / "visits.db")
-    with duckdb.connect(path) as opened:
-        opened.execute(TABLE)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -113,57 +89,44 @@ def expected():
         return answers(scanned(opened))
 
 
-def shadow(connection, kind="", where=""):
-    for macro in CALLED:
-        connection.execute(f"CREATE {kind} MACRO {where}{macro}")
+def shadowing(kind="", where=""):
+    return [f"CREATE {kind} MACRO {where}{macro}" for macro in CALLED]
 
 
-@pytest.mark.parametrize("kind", ["", "TEMPORARY"])
-def test_nor_are_all_of_them_whenever_they_are_created(database, expected, kind):
-    with duckdb.connect(database) as opened:
-        table = scanned(opened)
-        shadow(opened, kind)  # after the scan
-        assert answers(table) == expected
-        assert answers(scanned(opened)) == expected
+EVIL_SCHEMA = ["CREATE SCHEMA evil", *shadowing(where="evil."), "SET search_path = 'evil,main'"]
+CHANGED = {  # what is done after the scan
+    "macros": shadowing(),
+    "temporary macros": shadowing("TEMPORARY"),
+    "macros of another schema in the search path": EVIL_SCHEMA,
+    "orders": [
+        "SET GLOBAL default_null_order = 'nulls_first'",
+        "SET GLOBAL default_order = 'desc'",
+    ],
+}
 
 
-def test_nor_are_macros_of_another_schema_in_the_search_path(database, expected):
-    with duckdb.connect(database) as opened:
-        opened.execute("CREATE SCHEMA evil")
-        shadow(opened, where="evil.")
-        opened.execute("SET search_path = 'evil,main'")
-        assert answers(scanned(opened)) == expected
-        assert opened.execute("SELECT system.main.current_setting('search_path')").fetchone() == (
-            "evil,main",
-        )
-
-
-def test_nor_are_those_of_a_database_that_is_only_read(database, expected):
-    with duckdb.connect(database) as opened:
-        shadow(opened)
-    with duckdb.connect(database, read_only=True) as opened:
-        assert answers(scanned(opened)) == expected
-
-
-def test_nor_those_of_files(database, expected, tmp_path):
-    path = str(tmp_path / "visits.parquet")
-    with duckdb.connect(database) as opened:
-        opened.execute(f"COPY visits TO '{path}'")
+@pytest.mark.parametrize("name", CHANGED)
+def test_macros_and_settings_of_duckdb_change_no_answer(tmp_path, expected, name):
+    path, file = str(tmp_path / "visits.db"), str(tmp_path / "visits.parquet")
+    with duckdb.connect(path) as opened:
+        opened.execute(TABLE)
+        opened.execute(f"COPY visits TO '{file}'")
         opened.execute("CREATE MACRO read_parquet(x) AS TABLE SELECT * FROM visits, range(9)")
-        shadow(opened)
-        assert answers(oc.tables.scan(opened, path, SCHEMA, "person")) == expected
-
-
-def test_settings_of_duckdb_change_no_answer(database, expected):
-    with duckdb.connect(database) as opened:
         table = scanned(opened)
-        for setting in ("default_null_order = 'nulls_first'", "default_order = 'desc'"):
-            opened.execute(f"SET GLOBAL {setting}")
+        for statement in CHANGED[name]:
+            opened.execute(statement)
         assert answers(table) == answers(scanned(opened)) == expected
+        assert answers(oc.tables.scan(opened, file, SCHEMA, "person")) == expected
+        if CHANGED[name] is EVIL_SCHEMA:
+            found = "SELECT system.main.current_setting('search_path')"
+            assert opened.execute(found).fetchone() == ("evil,main",)
+    with duckdb.connect(path, read_only=True) as opened:
+        assert answers(scanned(opened)) == expected
 
 
-def test_texts_are_compared_by_bytes_whatever_is_set_after_the_scan(database, expected):
-    with duckdb.connect(database) as opened:
+def test_texts_are_compared_by_bytes_whatever_is_set_after_the_scan(expected):
+    with duckdb.connect() as opened:
+        opened.execute(TABLE)
         opened.execute("INSERT INTO visits VALUES (9, 'A', 1, 30)")
         table = scanned(opened)
         before = answers(table)
@@ -175,35 +138,12 @@ def test_texts_are_compared_by_bytes_whatever_is_set_after_the_scan(database, ex
 
 psycopg = pytest.importorskip("psycopg")
 SETTINGS = [
-    "array_nulls = off",
-    "quote_all_identifiers = on",
-    "standard_conforming_strings = off",
-    "transform_null_equals = on",
-    "DateStyle = 'German'",
-    "TimeZone = 'Asia/Kolkata'",
-    "extra_float_digits = -15",
-    "bytea_output = 'escape'",
-    "IntervalStyle = 'sql_standard'",
+    *("array_nulls = off", "quote_all_identifiers = on", "standard_conforming_strings = off"),
+    *("transform_null_equals = on", "DateStyle = 'German'", "TimeZone = 'Asia/Kolkata'"),
+    *("extra_float_digits = -15", "bytea_output = 'escape'", "IntervalStyle = 'sql_standard'"),
     "default_transaction_isolation = 'serializable'",
     "search_path = evil, pg_catalog, public",
 ]
-
-
-@pytest.fixture
-def postgres(own_database):
-    own_database().execute(TABLE)
-    return own_database
-
-
-def test_settings_of_a_database_change_no_answer(postgres):
-    with postgres() as opened:
-        expected = answers(scanned(opened))
-        for setting in SETTINGS:
-            opened.execute(f"ALTER DATABASE {postgres.name} SET {setting}")
-    with postgres() as opened:  # as a login has it from now on
-        assert answers(scanned(opened)) == expected
-
-
 EVIL = """
 CREATE SCHEMA evil;
 CREATE FUNCTION evil.floor(float8) RETURNS float8 LANGUAGE sql AS 'SELECT random()';
@@ -228,19 +168,24 @@ CREATE VIEW evil.pg_settings AS SELECT 'none' AS name;
 """
 
 
-def test_functions_and_operators_of_users_are_not_called(postgres):
-    with postgres() as opened:
+def test_settings_functions_and_operators_of_users_change_no_answer(own_database):
+    with own_database() as opened:
+        opened.execute(TABLE)
         expected = answers(scanned(opened))
+        for setting in SETTINGS:
+            opened.execute(f"ALTER DATABASE {own_database.name} SET {setting}")
+    with own_database() as opened:  # as a login has it from now on
+        assert answers(scanned(opened)) == expected
         opened.execute(EVIL)
-        opened.execute(f"ALTER DATABASE {postgres.name} SET search_path = evil, pg_catalog, public")
-    with postgres() as opened:
-        found = opened.execute("SELECT floor(1.5::float8) < 1").fetchone()
-        assert found == (True,)  # they are found
+        assert answers(scanned(opened)) == expected
+    with own_database() as opened:
+        assert opened.execute("SELECT floor(1.5::float8) < 1").fetchone() == (True,)  # it is found
         assert answers(scanned(opened)) == expected
 
 
-def test_rows_that_a_policy_would_hide_later_are_an_error(postgres, server):
-    opened = postgres()
+def test_rows_that_a_policy_hides_are_an_error_and_no_table_to_scan(own_database):
+    opened = own_database()
+    opened.execute(TABLE)
     opened.execute("CREATE ROLE one_who_reads LOGIN; GRANT SELECT ON visits TO one_who_reads")
     told = {**opened.info.get_parameters(), "user": "one_who_reads"}
     try:
@@ -252,11 +197,35 @@ def test_rows_that_a_policy_would_hide_later_are_an_error(postgres, server):
             opened.execute("ALTER TABLE visits ENABLE ROW LEVEL SECURITY")
             with pytest.raises(dp.OpenDPException, match="the engine could not answer"):
                 count(table)
+            with pytest.raises(InvalidValueError, match="found 0 tables"):
+                scanned(reader)
     finally:
         table = count = None
         gc.collect()
         opened.execute("DROP OWNED BY one_who_reads; DROP ROLE one_who_reads")
 
+
+def test_settings_of_the_caller_do_not_change_a_statement_of_spark(spark, tmp_path):
+    path, pattern = str(tmp_path / "x.parquet"), "spark.sql.parser.quotedRegexColumnNames"
+    duckdb.connect().execute(
+        'COPY (SELECT 1::INT AS person, 7::INT AS "a.*", 8::INT AS "aa", '
+        f"DATE '1066-10-14' AS day) TO '{path}' (FORMAT parquet)"
+    )
+    before = spark.conf.get(pattern)
+    try:
+        spark.conf.set(pattern, "true")
+        table = oc.tables.scan(spark, path, {"person": int, "a.*": int, "day": date}, "person")
+        once = table.space >> oc.t.then_truncate(1)
+        assert (once >> oc.t.then_table_sum("a.*", (0, 99)))(table) == 7
+        day = oc.t.then_where(oc.tables.col("day") == date(1066, 10, 14))
+        assert (once >> day >> oc.t.then_table_count())(table) == 1
+        sessions = table._engine._session, spark
+        assert [one.conf.get("spark.sql.ansi.enabled") for one in sessions] == ["true", "false"]
+    finally:
+        spark.conf.set(pattern, before)
+
+
+# --- imports --------------------------------------------------------------------------------------
 
 CASE = """
 import signal, sys
