@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.data.kind import Own, kind_of
+from opendp_concurrent.data.kind import kind_of
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -34,8 +34,8 @@ from opendp_concurrent.mechanisms.individual import (
     whole_steps,
 )
 
-dp.enable_features("contrib", "honest-but-curious")
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+from ..build import APPROXIMATE, APPROXIMATE_ZCDP, PURE, RENYI, SPACE, ZCDP
+
 MEASURES = PURE, ZCDP, oc.fixed_renyi_divergence(alpha=3.3)
 SLACK = Fraction(1, 2**49)  # of a charge; beside one unit
 
@@ -117,6 +117,8 @@ def test_a_charge_is_never_below_the_exact_loss(measure, share, steps):
 
 
 def test_even_shares_are_spent_to_the_last():
+    assert UNITS < 2**53
+    assert all(UNITS % shares == 0 for shares in (*range(1, 37), 40, 48, 60, 64, 90, 120))
     for shares in (1, 3, 7, 10, 36):
         bank, price = Bank(2), price_of(PURE, 1.0, 1.0, float(shares))
         one = 2**-price.exponent
@@ -130,13 +132,10 @@ def test_even_shares_are_spent_to_the_last():
 def test_dtypes():
     price = price_of(PURE, 1e6, 100.0, 1.0)
     step = 2.0**price.exponent
-    for dtype in (
-        *(np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32),
-        *(np.uint64, np.float16, np.float32, np.float64, np.longdouble, ">f8", ">i4"),
-    ):
+    for dtype in (bool, np.int8, np.int64, np.uint64, np.float16, np.longdouble, ">f8", ">i4"):
         values = np.array([0, 1, 1, 0, 1], dtype=dtype)
         assert Bank(5).charge(of(values), price) * step == 3
-    for dtype in (np.int64, np.uint64, np.float32, np.float64, np.longdouble):
+    for dtype in (np.int64, np.uint64, np.float32, np.longdouble):
         values = np.array([2**40, 7], dtype=dtype)
         assert Bank(2).charge(of(values), price) * step == 107
     strided = np.arange(20.0).reshape(5, 4)[::-1, 2]
@@ -166,26 +165,7 @@ def test_chunks_do_not_show(monkeypatch):
     assert all(outcome == outcomes[0] for outcome in outcomes)
 
 
-def test_others_do_not_matter():
-    """What is left to a person is the same in any company, in any place."""
-    generator = np.random.default_rng(4)
-    values, prices = generator.normal(size=50), [price_of(ZCDP, 0.5, 1.0, 1.2)] * 4
-    together = Bank(50)
-    totals = [together.charge(of(values), price) for price in prices]
-    alone_totals = np.zeros(4, dtype=object)
-    for person in range(50):
-        bank = Bank(1)
-        alone_totals += np.array(
-            [bank.charge(of(values[person : person + 1]), price) for price in prices], dtype=object
-        )
-        assert left(bank) == [left(together)[person]]
-    assert alone_totals.tolist() == totals
-    backwards = Bank(50)
-    assert [backwards.charge(of(values[::-1]), price) for price in prices] == totals
-    assert left(backwards) == left(together)[::-1]
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_failure_on_the_way_changes_nothing(monkeypatch, error):
     monkeypatch.setattr(module, "CHUNK", 10)
     bank, price = Bank(35), price_of(PURE, 1.0, 1.0, 2.0)
@@ -249,44 +229,36 @@ def test_a_bank_may_not_be_asked_while_it_is_asked():
 
 # --- what people's rows are, and what a function of rows may return ----------------------------
 
-SYMMETRIC = dp.symmetric_distance()
+ARRAY = dp.numpy.array2_domain(T=float, num_columns=2)
 
 
-def as_rows(data, domain):
+def as_rows(data, domain=ARRAY):
     return kind_of(domain).rows(data, domain)
 
 
-def array2(**more):
-    return dp.numpy.array2_domain(T=float, num_columns=2, **more)
-
-
 def test_added_and_removed_people_only():
-    for metric in (SYMMETRIC, dp.insert_delete_distance()):
-        check_people(array2(), metric)
+    for metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
+        check_people(ARRAY, metric)
         check_people(dp.vector_domain(dp.atom_domain(T=str)), metric)
     for metric in (dp.change_one_distance(), dp.hamming_distance()):
         with pytest.raises(InvalidValueError, match="what a person loses depends on both"):
-            check_people(array2(), metric)
+            check_people(ARRAY, metric)
     with pytest.raises(InvalidValueError, match="^input_metric .* must be the symmetric"):
-        check_people(array2(), dp.l2_distance(T=float))
+        check_people(ARRAY, dp.l2_distance(T=float))
     with pytest.raises(InvalidTypeError, match="^input_domain .* must be of vectors"):
-        check_people(dp.atom_domain(T=int), SYMMETRIC)
+        check_people(dp.atom_domain(T=int), dp.symmetric_distance())
 
 
 def test_arrays_are_not_copied_and_cannot_be_written_to():
-    assert type(kind_of(array2())) is Own
     data = np.arange(6.0).reshape(3, 2)
-    rows = as_rows(data, array2())
+    rows = as_rows(data)
     assert np.shares_memory(rows, data)
     assert data.flags.writeable
     with pytest.raises(ValueError, match="read-only"):
         rows[0, 0] = 1.0
-    domain = dp.user_domain("ages", lambda data: isinstance(data, np.ndarray))
-    structured = np.array([(1, 2.0)], dtype=[("age", int), ("weight", float)])
-    assert as_rows(structured, domain)["age"].tolist() == [1]
 
 
-@pytest.mark.parametrize("data", [[1.0], {"rows": 1}, 5, np.array(5.0), None], ids=repr)
+@pytest.mark.parametrize("data", [[1.0], {"rows": 1}, np.array(5.0), None], ids=repr)
 def test_other_data_are_refused_without_saying_them(data):
     with pytest.raises(InvalidTypeError) as caught:
         as_rows(data, dp.user_domain("anything", lambda _: True))
@@ -298,17 +270,14 @@ def test_other_data_are_refused_without_saying_them(data):
 @pytest.mark.parametrize(
     "per_row",
     [
-        lambda rows: rows,
         lambda rows: rows[:-1, 0],
         lambda rows: rows[:, :1],
         lambda rows: rows[:, 0].sum(),
         lambda rows: rows[:, 0].tolist(),
         lambda rows: rows[:, 0].astype(complex),
         lambda rows: rows[:, 0].astype(object),
-        lambda rows: rows[:, 0].astype(str),
         lambda rows: rows[:, 0].astype("m8[s]"),
         lambda rows: None,
-        lambda rows: 1,
     ],
 )
 def test_one_number_for_each_row_or_one_message(per_row):
@@ -325,19 +294,16 @@ def test_one_number_for_each_row_or_one_message(per_row):
 def test_what_a_mask_hides_is_not_counted(mask):
     hidden = np.ma.masked_array([[918273.0, 2.0], [3.0, 4.0]], mask=mask)
     with pytest.raises(InvalidTypeError, match="data must be an array without a mask") as caught:
-        as_rows(hidden, array2())
+        as_rows(hidden)
     assert "918273" not in str(caught.value)
-    values = values_of(as_rows(hidden.filled(0.0), array2()), lambda rows: np.ma.array(rows[:, 0]))
+    values = values_of(as_rows(hidden.filled(0.0)), lambda rows: np.ma.array(rows[:, 0]))
     with pytest.raises(InvalidTypeError, match=r"without a mask.*nothing was charged"):
         values(slice(0, 2))
 
 
 # --- prices: never below the exact ones, and even shares of a budget are exact -----------------
+
 BOUNDS, BUDGETS = st.floats(1e-20, 1e20), st.floats(1e-3, 1e3)
-
-
-def first(rows):
-    return rows[:, 0]
 
 
 def exact_units(measure, d_out, bound, scale):
@@ -346,18 +312,12 @@ def exact_units(measure, d_out, bound, scale):
     return noise_loss(measure).of(value, scale) / Fraction(d_out) * UNITS
 
 
-def test_units_are_exact_in_doubles_and_divide_evenly():
-    assert 2**52 < UNITS < 2**53
-    assert int(float(UNITS)) == UNITS
-    assert all(UNITS % shares == 0 for shares in (*range(1, 37), 40, 48, 60, 64, 90, 120))
-
-
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 @given(bound=BOUNDS, share=st.floats(1.0, 1e6), d_out=st.floats(1e-3, 1e3))
 def test_the_price_of_the_bound_is_the_exact_one_rounded_up(measure, bound, share, d_out):
     power = noise_loss(measure).power
     scale = share * individual_scale(measure, d_out, bound)
-    price = Price.of(NoisySum(first, bound, scale), noise_loss(measure), d_out)
+    price = price_of(measure, d_out, bound, scale)
     exact = exact_units(measure, d_out, bound, scale)
     assert price.most == math.ceil(exact) <= UNITS
     assert price.power == power
@@ -368,12 +328,11 @@ def test_the_price_of_the_bound_is_the_exact_one_rounded_up(measure, bound, shar
 
 
 def test_a_query_that_costs_more_than_a_budget_is_refused_with_the_scale_that_would_do():
-    for measure, least in ((PURE, 20.0), (ZCDP, 10.0 / math.sqrt(1.0))):
-        loss = noise_loss(measure)
+    for measure, least in ((PURE, 20.0), (ZCDP, 10.0)):
         with pytest.raises(InvalidValueError) as caught:
-            Price.of(NoisySum(first, 10.0, math.nextafter(least, 0.0)), loss, 0.5)
+            price_of(measure, 0.5, 10.0, math.nextafter(least, 0.0))
         assert f"must be at least {least} for bound (10.0)" in str(caught.value)
-        assert Price.of(NoisySum(first, 10.0, least), loss, 0.5).most == UNITS
+        assert price_of(measure, 0.5, 10.0, least).most == UNITS
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
@@ -389,23 +348,19 @@ def test_the_least_scale_is_enough_and_none_below_is(measure, bound, d_out, laun
 
 
 def test_the_least_scale_at_the_ends():
-    tiny, huge = 1e-200, 1e200
     for measure in MEASURES:
-        for bound in (tiny, 1.0, huge):
+        for bound in (1e-200, 1.0, 1e200):
             for d_out in (1e-3, 1e3):
                 scale = individual_scale(measure, d_out, bound)
-                assert Price.of(NoisySum(first, bound, scale), noise_loss(measure), d_out).most > 0
+                assert price_of(measure, d_out, bound, scale).most > 0
     assert individual_scale(PURE, 1e300, 1.0) == 2.0**-59  # the finest that is taken
-    price = Price.of(NoisySum(first, 1.0, 2.0**-59), noise_loss(PURE), 1e300)
+    price = price_of(PURE, 1e300, 1.0, 2.0**-59)
     assert (price.most, price.rate) == (1, LEAST_RATE)
     with pytest.raises(InvalidValueError, match=r"^d_out \(1e-300\) must be larger for 7 launches"):
         individual_scale(PURE, 1e-300, 1.0, 7)
-    for d_out in (5e-324, 1e-300, 1e-20):
+    for d_out in (5e-324, 1e-20):
         with pytest.raises(InvalidValueError, match=r"^scale \(1.0\) must be at least"):
-            Price.of(NoisySum(first, 1.0, 1.0), noise_loss(ZCDP), d_out)
-
-
-# --- what may be asked, and the grid that values are rounded to ----------------------------------
+            price_of(ZCDP, d_out, 1.0, 1.0)
 
 
 @given(st.floats(1e-200, 1e200))
@@ -433,37 +388,29 @@ def test_it_is_the_loss_of_opendp_s_noise(scale, shift):
 
 
 def test_a_group_is_never_below_the_exact_bound():
-    loss = noise_loss(PURE)
-    for d_out in (0.1, 1 / 3, 1.0, 5e-324, 1e300):
-        for people in (0, 1, 2, 3, 10, 2**32 - 1):
-            for one, power in ((loss, 1), (noise_loss(ZCDP), 2)):
+    for d_out in (0.1, 1 / 3, 5e-324, 1e300):
+        for people in (0, 1, 2, 3, 2**32 - 1):
+            for measure, power in ((PURE, 1), (ZCDP, 2)):
                 exact = Fraction(d_out) * people**power
-                found = one.of_group(people, d_out)
+                found = noise_loss(measure).of_group(people, d_out)
                 assert found >= exact
-                assert found == float("inf") or Fraction(found) <= exact * (1 + Fraction(1, 2**52))
-    assert loss.of_group(3, 0.1) == 0.30000000000000004
-    assert noise_loss(ZCDP).of_group(3, 0.5) == 4.5
+                assert found == math.inf or Fraction(found) <= exact * (1 + Fraction(1, 2**52))
 
 
-def test_other_measures_are_refused():
-    for measure in (
-        dp.renyi_divergence(),
-        dp.approximate(PURE),
-        dp.approximate(ZCDP),
-        oc.gaussian_tradeoff(),
-        oc.tradeoff(),
-        oc.truncated_concentrated_divergence(omega=4.0),
-    ):
-        with pytest.raises(UnsupportedMeasureError, match="Gaussian noise; build for one of these"):
-            noise_loss(measure)
-    with pytest.raises(InvalidTypeError, match="^output_measure must be a measure"):
-        noise_loss("pure")
+@pytest.mark.parametrize(
+    "measure",
+    [RENYI, APPROXIMATE, APPROXIMATE_ZCDP, oc.gaussian_tradeoff(), oc.tradeoff()],
+    ids=str,
+)
+def test_other_measures_are_refused(measure):
+    with pytest.raises(UnsupportedMeasureError, match="Gaussian noise; build for one of these"):
+        noise_loss(measure)
 
 
 # --- noise on integers, with sums beyond 64 bits -------------------------------------------------
 
 
-@pytest.mark.parametrize("measure", [dp.max_divergence(), dp.zero_concentrated_divergence()])
+@pytest.mark.parametrize("measure", [PURE, ZCDP])
 def test_a_sum_is_clamped_and_noise_is_drawn_each_time(measure):
     sure = IntegerNoise(noise_loss(measure), 2.0**-10)
     found = [sure.add(total) for total in (0, -5, 2**70, -(2**70))]
@@ -472,7 +419,7 @@ def test_a_sum_is_clamped_and_noise_is_drawn_each_time(measure):
     assert len({noisy.add(7) for _ in range(5)}) == 5
 
 
-def test_a_measurement_is_not_a_function_of_rows(space):
-    for thing in (space >> dp.t.then_count(), dp.t.then_count()):
+def test_a_measurement_is_not_a_function_of_rows():
+    for thing in (SPACE >> dp.t.then_count(), dp.t.then_count()):
         with pytest.raises(InvalidTypeError, match="^per_row must be a function of rows"):
             NoisySum(thing, 1.0, 1.0)
