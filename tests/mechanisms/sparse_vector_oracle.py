@@ -118,6 +118,20 @@ def leaves(noise, choose, length, value, best):
     return walk("", [prior, prior], noise.hits)
 
 
+def long_loss(noise, below, above, count):
+    """Loss of B, ``count`` times, then A until the end; in rounds if refreshed."""
+    one, other = noise.one_sided
+    grid, prior = threshold_noise(noise.threshold, one)
+    hits, rounds = (1, noise.hits) if noise.refresh else (noise.hits, 1)
+    logs = []
+    for dataset in (0, 1):
+        with np.errstate(divide="ignore"):  # one-sided noise cannot be below some thresholds
+            under = np.log(below_tail(noise.query, grid - below[dataset] - 1, other))
+        over = np.log(tail(noise.query, grid - above[dataset], other))
+        logs.append(np.logaddexp.reduce(np.log(prior) + count * under + hits * over))
+    return abs(rounds * (logs[0] - logs[1]))
+
+
 def law(noise, answers):
     """Probabilities of the outcomes on one dataset, for queries fixed up front."""
     found = {}
