@@ -23,8 +23,8 @@ from opendp_concurrent.mechanisms.histogram import (
 )
 from opendp_concurrent.mechanisms.linear_answers import Batch
 
-dp.enable_features("contrib", "honest-but-curious")
-ZCDP = dp.zero_concentrated_divergence()
+from ...build import SPACE, ZCDP
+
 WHOLE = dp.atom_domain(T=int)
 CELLS = 2
 RECORDS = range(-1, CELLS + 1)  # two values are in no cell
@@ -71,10 +71,10 @@ def histogram_of(metric, sized, cells=CELLS, size=3):
     return make_histogram(domain, METRICS[metric][0], Universe(cells))
 
 
-def neighbours(metric, sized):
-    """All pairs of small datasets, and how far they are apart."""
+def histograms(metric, sized):
+    """All pairs of histograms of small datasets, and how far the datasets are apart."""
     distance, sizes = METRICS[metric][1], [3] if sized else [0, 1, 2]
-    ordered = metric in ("insert-delete", "Hamming")
+    ordered, cells = metric in ("insert-delete", "Hamming"), Universe(CELLS)
     datasets = [
         one
         for size in sizes
@@ -84,18 +84,10 @@ def neighbours(metric, sized):
             else combinations_with_replacement(RECORDS, size)
         )
     ]
-    for x, y in product(datasets, repeat=2):
-        apart = distance(x, y)
-        if apart:
-            yield x, y, apart
-
-
-def histograms(metric, sized):
-    """The same as pairs of histograms, each once."""
-    universe = Universe(CELLS)
     return {
-        (tuple(universe.count(x).tolist()), tuple(universe.count(y).tolist()), apart)
-        for x, y, apart in neighbours(metric, sized)
+        (tuple(cells.count(x).tolist()), tuple(cells.count(y).tolist()), apart)
+        for x, y in product(datasets, repeat=2)
+        if (apart := distance(x, y))
     }
 
 
@@ -131,8 +123,6 @@ def test_linear_queries_move_by_no_more_than_the_distance(metric, sized):
 @SPACES
 def test_batches_move_by_no_more_than_their_stability(metric, sized):
     made = histogram_of(metric, sized)
-    universe = Universe(CELLS)
-    space = made.output_domain, made.output_metric
     matrices = [
         [[1.0, 1.0]],
         [[1.0, 0.0], [0.0, 1.0]],
@@ -140,8 +130,7 @@ def test_batches_move_by_no_more_than_their_stability(metric, sized):
         [[1.0, 0.2]] * 5,
     ]
     for matrix in matrices:
-        batch, reached = Batch(matrix, universe), Fraction(0)
-        squares = {}
+        batch, reached, squares = Batch(matrix, Universe(CELLS)), Fraction(0), {}
         for first, second, apart in histograms(metric, sized):
             difference = np.subtract(first, second)
             moved = sum(exact(row, difference) ** 2 for row in batch.matrix)
@@ -153,7 +142,9 @@ def test_batches_move_by_no_more_than_their_stability(metric, sized):
                 (ZCDP, 0.125, Fraction(1, 4)),
                 (oc.gaussian_tradeoff(), 0.5, Fraction(1, 4)),
             ):
-                noisy, scale = batch.release(space, distance, composition_measure(measure), d_mid)
+                noisy, scale = batch.release(
+                    made.output_space, distance, composition_measure(measure), d_mid
+                )
                 assert noisy.map(distance) <= d_mid
                 assert moved <= Fraction(scale) ** 2 * ratio  # (scale times sqrt(2ρ) or μ)²
             reached = max(reached, moved / (Fraction(scale) ** 2 / 4))
@@ -192,10 +183,6 @@ def test_answers_are_exact_in_doubles():
             histogram = np.diff(np.concatenate([[0], cuts, [total]])).astype(np.float64)
             values = universe.vector(generator.random(50))
             assert Fraction(LinearQuery(values)(histogram)) == exact(values, histogram)
-    values = universe.vector(np.full(50, 1 - 1e-6))
-    histogram = np.zeros(50)
-    histogram[7] = 2.0**32 - 1
-    assert Fraction(LinearQuery(values)(histogram)) == exact(values, histogram)
 
 
 def test_queries_are_rounded_to_the_grid():
@@ -229,22 +216,22 @@ def test_bad_queries(query, error, match):
 
 
 def test_weights_must_know_the_number_of_records_and_projection_need_not():
-    space = dp.vector_domain(WHOLE), dp.symmetric_distance()
-    assert size_if_public(*space, None) is None
-    assert size_if_public(*space, 7) == public_size(*space, 7) == 7
-    with pytest.raises(InvalidTypeError, match="^size must be given"):
-        public_size(*space, None)
-    assert oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], 4).map(1) == 0.5
+    assert size_if_public(*SPACE, None) is None
+    assert size_if_public(*SPACE, 7) == public_size(*SPACE, 7) == 7
+    for space in (SPACE, counts_of(2)):  # the number of cells is no number of records
+        assert size_if_public(*space, None) is None
+        with pytest.raises(InvalidTypeError, match="^size must be given"):
+            public_size(*space, None)
+    assert oc.m.make_projected_queries(*SPACE, ZCDP, 1, [0.5], 4).map(1) == 0.5
 
 
 def test_the_domain_fixes_the_number_of_records():
     sized = dp.vector_domain(WHOLE, size=3)
     made = oc.m.make_projected_queries(sized, dp.change_one_distance(), ZCDP, 1, [0.5], 4)
     assert made([0, 1, 2])("synthetic").sum() == pytest.approx(3.0)
-    for metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
-        with pytest.raises(InvalidValueError, match="^d_in .* at least 2 if records are added"):
-            oc.m.make_projected_queries(sized, metric, ZCDP, 1, [0.5], 4)
-        oc.m.make_projected_queries(sized, metric, ZCDP, 2, [0.5], 4)
+    with pytest.raises(InvalidValueError, match="^d_in .* at least 2 if records are added"):
+        oc.m.make_projected_queries(sized, SPACE[1], ZCDP, 1, [0.5], 4)
+    oc.m.make_projected_queries(sized, SPACE[1], ZCDP, 2, [0.5], 4)
 
 
 # --- counts by cell, which an engine has computed ----------------------------------------------
@@ -256,6 +243,7 @@ def counts_of(size):
 
 def test_counts_are_clamped_and_no_further_apart():
     made = make_histogram(*counts_of(2), Universe(2))
+    assert made.map(2**53 + 1) == 2**53 + 2  # no double is equal to it: rounded up
     counts = (-3, -1, 0, 1, 2**53 - 1, 2**53 + 2, 2**53 + 3, 2**63 - 1)
     clamped = {pair: made(list(pair)) for pair in product(counts, repeat=2)}
     for one, other in product(clamped, repeat=2):
@@ -264,21 +252,14 @@ def test_counts_are_clamped_and_no_further_apart():
 
 
 @pytest.mark.parametrize(
-    "counts",
-    [
-        [2**53 - 2, 2**53 - 7, 2**52 + 1],
-        [2**32, 0, 1],
-        [2**32 - 2, 1, 0],
-        [2**40, 2**40 + 1, 0],
-        [2**53, 2**53, 2**53],
-    ],
+    "counts", [[2**53 - 2, 2**53 - 7, 2**52 + 1], [2**32, 0, 1], [2**32 - 2, 1, 0], [2**53] * 3]
 )
 def test_answers_to_counts_beyond_2_32_are_exact_and_then_clamped(counts):
     made, batch = make_histogram(*counts_of(3), Universe(3)), [[0.3, 0.7, 0.9], [0, 2**-20, 0]]
     matrix = Batch(batch, Universe(3)).matrix
 
     def answers(counts):
-        zcdp = composition_measure(dp.zero_concentrated_divergence())
+        zcdp = composition_measure(ZCDP)
         noisy, scale = Batch(batch, Universe(3)).release(made.output_space, 1.0, zcdp, 1e60)
         assert scale < 1e-20
         histogram = made(counts)
@@ -298,22 +279,8 @@ def test_answers_to_counts_beyond_2_32_are_exact_and_then_clamped(counts):
         assert np.abs(np.subtract(answers(more), found)).max() <= 0.9 + 2**-20
 
 
-def test_a_distance_that_no_double_is_equal_to_is_rounded_up():
-    made = make_histogram(*counts_of(3), Universe(3))
-    assert made.map(2**53 + 1) == 2**53 + 2
-
-
 def test_counts_of_another_number_of_cells_are_refused():
     with pytest.raises(InvalidValueError, match="as many cells"):
         make_histogram(*counts_of(3), Universe(2))
     with pytest.raises(InvalidTypeError, match="then_table_count"):
         make_histogram(dp.user_domain("x", lambda x: True), dp.user_distance("y"), Universe(2))
-
-
-def test_the_number_of_cells_is_no_number_of_records():
-    assert size_if_public(*counts_of(2), None) is None
-    with pytest.raises(InvalidTypeError, match="size must be given"):
-        public_size(*counts_of(2), None)
-
-
-WHOLE_RECORDS, SYMMETRIC = dp.vector_domain(WHOLE), dp.symmetric_distance()
