@@ -24,11 +24,9 @@ from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.mechanisms.guess_and_check import _MultiplicativeWeights, plan
 from opendp_concurrent.mechanisms.histogram import Universe
 
-dp.enable_features("contrib", "honest-but-curious")
-PURE, ZCDP, GDP = dp.max_divergence(), dp.zero_concentrated_divergence(), oc.gaussian_tradeoff()
-APPROXIMATE = dp.approximate(PURE)
-VECTOR = dp.vector_domain(dp.atom_domain(T=int))
-SPACE = VECTOR, dp.symmetric_distance()
+from ...build import APPROXIMATE, PURE, SPACE, ZCDP
+
+GDP = oc.gaussian_tradeoff()
 BELOW, ABOVE, EXHAUSTED = oc.handles.Outcome
 STEP = 2.0**-20  # queries are rounded to half of it
 
@@ -44,11 +42,9 @@ def make(measure=ZCDP, d_out=10.0, universe=16, queries=100, *, d_in=1, **more):
 
 BUDGETS = {
     "pure": (PURE, st.floats(0.2, 50.0)),
-    "(ε, 0)": (APPROXIMATE, st.tuples(st.floats(0.2, 50.0), st.just(0.0))),
     "(ε, δ)": (APPROXIMATE, st.tuples(st.floats(0.1, 20.0), st.sampled_from([1e-9, 1e-6, 1e-3]))),
     "zCDP": (ZCDP, st.floats(0.01, 20.0)),
     "GDP": (GDP, st.floats(0.1, 10.0)),
-    "Rényi 2": (oc.fixed_renyi_divergence(2.0), st.floats(0.1, 20.0)),
     "Rényi 16": (oc.fixed_renyi_divergence(16.0), st.floats(0.1, 20.0)),
 }
 
@@ -80,24 +76,24 @@ def test_the_loss_is_within_the_budget_and_uses_it(name, data):
 @pytest.mark.parametrize("d_in", [1, 3])
 def test_the_loss_is_that_of_its_parts(d_in):
     """Composed again, from the scales in the plan, by formulas of our own."""
-    plan = make(PURE, 5.0, d_in=d_in).plan
+    d = d_in
+
+    def rho_of(plan):
+        epsilon, shift = d / plan.scale + 2 * d / plan.query_scale, d / plan.answer_scale
+        each = epsilon * math.tanh(epsilon / 2) + shift + math.expm1(-shift)
+        return plan.max_updates * each
+
+    made = make(PURE, 5.0, d_in=d_in)
+    plan, c = made.plan, made.plan.max_updates
     assert not plan.refresh
-    c, d = plan.max_updates, d_in
     exact = d / plan.scale + 2 * c * d / plan.query_scale + c * d / plan.answer_scale
-    found = make(PURE, 5.0, d_in=d_in).map(d_in)
-    assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-8)
-    assert make(APPROXIMATE, (5.0, 0.0), d_in=d_in).map(d_in) == (found, 0.0)
+    assert exact * (1 - 1e-12) <= made.map(d_in) <= exact * (1 + 1e-8)
+    assert make(APPROXIMATE, (5.0, 0.0), d_in=d_in).map(d_in) == (made.map(d_in), 0.0)
 
     made = make(ZCDP, 2.0, d_in=d_in)
-    plan, c = made.plan, made.plan.max_updates
-    assert plan.refresh
-    epsilon, shift = d / plan.scale + 2 * d / plan.query_scale, d / plan.answer_scale
-    exact = c * (epsilon * math.tanh(epsilon / 2) + shift + math.expm1(-shift))
-    assert made.map(d_in) == pytest.approx(exact, rel=1e-6)
-    approximate = make(APPROXIMATE, (20.0, 1e-6), d_in=d_in)
-    plan, c = approximate.plan, approximate.plan.max_updates
-    epsilon, shift = d / plan.scale + 2 * d / plan.query_scale, d / plan.answer_scale
-    rho = c * (epsilon * math.tanh(epsilon / 2) + shift + math.expm1(-shift))
+    assert made.plan.refresh
+    assert made.map(d_in) == pytest.approx(rho_of(made.plan), rel=1e-6)
+    rho = rho_of(make(APPROXIMATE, (20.0, 1e-6), d_in=d_in).plan)
 
     def delta_at(alpha):  # zCDP to (ε, δ) at one order [CKS20]
         exponent = (alpha - 1) * (alpha * rho - 20.0)
@@ -144,22 +140,19 @@ def promised(plan, cells, size, queries, beta, d_in):
         assert (c - 1) * fall <= mp.log(cells)  # no more than are needed
 
 
-# each budget meets each failure probability, and each of both meets each size
-SQUARE = [
-    (budget, beta, size)
-    for first, budget in enumerate([(PURE, 20.0), (ZCDP, 1.0), (GDP, 2.0)])
-    for second, beta in enumerate([1e-10, 0.05, 0.9])
-    for third, size in enumerate([(1, 1), (64, 1000), (2**16, 10**9)])
-    if (first + second + third) % 3 == 0
-]
-
-
 @pytest.mark.parametrize(
-    ("measure_and_budget", "beta", "cells_and_queries"), [*SQUARE, ((ZCDP, 1.0), 0.05, (2, 1))]
+    ("measure", "d_out", "beta", "cells", "queries"),
+    [
+        (PURE, 20.0, 1e-10, 1, 1),
+        (PURE, 20.0, 0.9, 64, 1000),
+        (ZCDP, 1.0, 0.9, 2**16, 10**9),
+        (ZCDP, 1.0, 0.05, 2, 1),
+        (GDP, 2.0, 0.05, 64, 1000),
+        (GDP, 2.0, 1e-10, 2**16, 10**9),
+    ],
 )
-def test_the_promises_follow_from_the_numbers(measure_and_budget, beta, cells_and_queries):
-    cells, queries = cells_and_queries
-    made = make(*measure_and_budget, cells, queries, size=100_000, beta=beta)
+def test_the_promises_follow_from_the_numbers(measure, d_out, beta, cells, queries):
+    made = make(measure, d_out, cells, queries, size=100_000, beta=beta)
     promised(made.plan, cells, 100_000, queries, beta, 1)
 
 
@@ -167,17 +160,11 @@ def test_a_wrong_plan_is_seen():
     plan = make(ZCDP, 1.0, 64, 1000, size=100_000).plan
     numbers = {name: getattr(plan, name) for name in plan.__slots__}
     promised(plan, 64, 100_000, 1000, 0.05, 1)
-    for name, factor in (
-        ("scale", 1.2),
-        ("query_scale", 1.2),
-        ("answer_scale", 1.4),
-        ("learning_rate", 2.01),
-        ("max_updates", 0.9),
-        ("error", 0.97),
-    ):
-        wrong = SimpleNamespace(**{**numbers, name: numbers[name] * factor})
+    wrong = {"scale": 1.2, "query_scale": 1.2, "answer_scale": 1.4, "learning_rate": 2.01}
+    for name, factor in {**wrong, "max_updates": 0.9, "error": 0.97}.items():
+        changed = SimpleNamespace(**{**numbers, name: numbers[name] * factor})
         with pytest.raises(AssertionError):
-            promised(wrong, 64, 100_000, 1000, 0.05, 1)
+            promised(changed, 64, 100_000, 1000, 0.05, 1)
 
 
 # --- what it promises: the deterministic part ---------------------------------------------------
@@ -285,19 +272,6 @@ def test_updates_and_errors_stay_within_the_plan(cells, size, rho, kind, exact):
             assert most >= 1  # the analyst was not idle
 
 
-def test_updates_in_the_wrong_direction_are_seen():
-    """They are used up."""
-    plan = make(ZCDP, 5.0, 16, 1000, size=1024).plan
-    histogram = np.eye(16)[0] * 600 + np.eye(16)[5] * 424
-    person = _MultiplicativeWeights(Universe(16), 1024, -plan.learning_rate)
-    state, check, outcomes = person.start(), Stub(plan, histogram, True), []
-    for _ in range(3 * plan.max_updates):
-        query = (histogram > 1024 * state.distribution).astype(float)
-        state, answer = converse(person, state, check, query)
-        outcomes.append(answer.outcome)
-    assert EXHAUSTED in outcomes
-
-
 def test_an_update_is_that_of_the_paper():
     person = _MultiplicativeWeights(Universe(3), 90, 0.5)
     start = person.start()
@@ -324,44 +298,28 @@ def test_an_update_is_that_of_the_paper():
 def test_weights_do_not_underflow():
     person = _MultiplicativeWeights(Universe(4), 100, 4.0)
     state, query = person.start(), np.array([1.0, 0.0, 0.0, 0.0])
-    for _ in range(1_000):
-        asked, _, (_, guess) = person(state, QUERY, query)
-        state, *_ = person(asked, ANSWER, oc.handles.SparseVectorAnswer(ABOVE, guess + 1.0))
-    assert state.distribution.tolist() == [1.0, 0.0, 0.0, 0.0]
-    for _ in range(1_000):
-        asked, _, (_, guess) = person(state, QUERY, query)
-        state, *_ = person(asked, ANSWER, oc.handles.SparseVectorAnswer(ABOVE, guess - 1.0))
-    assert np.isfinite(state.distribution).all()
-    assert state.distribution == pytest.approx([0.25] * 4, rel=1e-6)
+    for more, expected in ((1.0, [1.0, 0.0, 0.0, 0.0]), (-1.0, [0.25] * 4)):
+        for _ in range(1_000):
+            asked, _, (_, guess) = person(state, QUERY, query)
+            answer = oc.handles.SparseVectorAnswer(ABOVE, guess + more)
+            state, *_ = person(asked, ANSWER, answer)
+        assert state.distribution == pytest.approx(expected, rel=1e-6)
 
 
 # --- with real noise ---------------------------------------------------------------------------
 
 
-def skewed(cells, size):
-    generator = np.random.default_rng(6)
-    return generator.choice(cells, size, p=generator.dirichlet(np.full(cells, 0.1))).tolist()
-
-
 @pytest.mark.parametrize(
-    ("measure", "d_out"),
-    [
-        (PURE, 60.0),
-        (ZCDP, 20.0),
-        (GDP, 6.0),
-        (APPROXIMATE, (30.0, 1e-6)),
-        (APPROXIMATE, (60.0, 0.0)),
-        (oc.fixed_renyi_divergence(4.0), 40.0),
-    ],
+    ("measure", "d_out"), [(PURE, 60.0), (ZCDP, 20.0), (GDP, 6.0), (APPROXIMATE, (30.0, 1e-6))]
 )
 def test_all_answers_are_within_the_error(measure, d_out):
     """Fails with probability 1e-10, by the promise itself."""
     cells, size, queries = 64, 10_000, 300
     made = make(measure, d_out, cells, queries, size=size, beta=1e-10)
     assert made.plan.error < size / 3
-    data = skewed(cells, size)
-    histogram, generator = np.bincount(data, minlength=cells), np.random.default_rng(8)
-    queryable, outcomes = made(data), []
+    generator = np.random.default_rng(6)
+    data = generator.choice(cells, size, p=generator.dirichlet(np.full(cells, 0.1))).tolist()
+    histogram, queryable, outcomes = np.bincount(data, minlength=cells), made(data), []
     for turn in range(queries):
         synthetic = queryable("synthetic")
         kind = ("worst", "random", "cell", "reverse")[turn % 4]
@@ -376,20 +334,15 @@ def test_all_answers_are_within_the_error(measure, d_out):
     assert 1 <= outcomes.count(ABOVE) <= made.plan.max_updates
 
 
-def exhausted(measure=ZCDP, d_out=50.0):
-    """A queryable that was told a wrong size: it can never guess how many records there are."""
-    made = make(measure, d_out, 4, 1000, size=1000, beta=1e-10)
+def test_updates_are_exhausted_and_then_answers_are_synthetic():
+    """It was told a wrong size: it can never guess how many records there are."""
+    made = make(ZCDP, 50.0, 4, 1000, size=1000, beta=1e-10)
     assert made.plan.error < 500
     queryable, asked = made([0, 1, 2, 3] * 1000), 0
     while (answer := queryable([1, 1, 1, 1])).outcome is not EXHAUSTED:
         assert answer.outcome is ABOVE
         asked += 1
     assert asked == made.plan.max_updates
-    return queryable
-
-
-def test_updates_are_exhausted_and_then_answers_are_synthetic():
-    queryable = exhausted()
     synthetic = queryable("synthetic")
     for query in ([1, 1, 1, 1], [1, 0, 0, 0], lambda value: value / 4):
         answer = queryable(query)
@@ -410,21 +363,9 @@ def test_a_known_size_halves_the_distance():
         oc.m.make_private_multiplicative_weights(*sized, ZCDP, 1, 1.0, 4, 20)
 
 
-# --- multiplicative weights plan -----------------------------------------------------------------
-
-
-PURE_MEASURE = composition_measure(dp.max_divergence())
-SIZES = {"cells": 16, "size": 100_000, "queries": 50, "beta": 0.05}
-
-
 def test_what_cannot_be_promised_is_refused():
+    pure, sizes = composition_measure(PURE), {"cells": 16, "size": 100_000, "queries": 50}
     with pytest.raises(InvalidValueError, match=r"^d_out \(1e-09\) must be larger"):
-        plan(PURE_MEASURE, 1.0, 1e-9, **SIZES)
+        plan(pure, 1.0, 1e-9, beta=0.05, **sizes)
     with pytest.raises(InvalidValueError, match=r"^beta .* at least 1e-300"):
-        plan(PURE_MEASURE, 1.0, 1.0, **{**SIZES, "beta": 1e-301})
-
-
-def test_a_plan_costs_no_more_than_its_budget_and_almost_all_of_it():
-    found = plan(PURE_MEASURE, 1.0, 1.0, **SIZES)
-    assert 0.99 <= found.loss(1.0, PURE_MEASURE) <= 1.0
-    assert not found.refresh
+        plan(pure, 1.0, 1.0, beta=1e-301, **sizes)
