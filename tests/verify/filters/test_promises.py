@@ -4,7 +4,6 @@ import random
 from fractions import Fraction
 from math import inf
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -14,9 +13,18 @@ from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
 from opendp_concurrent.measures import registered
 from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE, MAX_DIVERGENCE
 
-from .promise import JUST_BELOW, ROUNDING, Budget, Outcome
-from .promised_approximate import RULES, theorem_epsilon
-from .promises import OMEGA, promises, steep_mechanism
+from ...build import APPROXIMATE
+from .promises import (
+    JUST_BELOW,
+    OMEGA,
+    ROUNDING,
+    RULES,
+    Budget,
+    Outcome,
+    promises,
+    steep_mechanism,
+    theorem_epsilon,
+)
 
 PROMISES = promises()
 MANY = 16  # menus for each promise, and a budget for each part of its distance
@@ -92,9 +100,8 @@ def test_one_unit_in_the_last_place_is_noticed_under_pure_privacy():
 
     class Nearest:
         def admits(self, state, d_mid):
-            return (
-                state + d_mid if state + d_mid <= 0.1 + 0.1 + 0.1 else BudgetExceededError(0, 0, 0)
-            )
+            after = state + d_mid
+            return after if after <= 0.1 + 0.1 + 0.1 else BudgetExceededError(0, 0, 0)
 
     menu, losses = [verify.Item("0.1", 0.1, verify.randomized_response(0.1))], [Fraction(0.1)]
     worst = verify.worst_loss(menu, 0.0, Nearest(), losses=losses)
@@ -124,10 +131,9 @@ def test_a_launch_that_costs_nothing_and_tells_something_raises():
             return state
 
     start = APPROXIMATE_MAX_DIVERGENCE.total()
-    with pytest.raises(InvalidValueError, match="admitted at no cost, so without limit"):
-        verify.worst_analyst(verify.response_menu(1.0), start, Never(), 0.5)
-    with pytest.raises(InvalidValueError, match="admitted at no cost, so without limit"):
-        verify.worst_renyi(verify.response_menu(1.0), start, Never(), 2.0)
+    for worst, at in ((verify.worst_analyst, 0.5), (verify.worst_renyi, 2.0)):
+        with pytest.raises(InvalidValueError, match="admitted at no cost, so without limit"):
+            worst(verify.response_menu(1.0), start, Never(), at)
     leak = verify.Item("leak", (0.0, 0.0), verify.FiniteMechanism((1, 0), (0, 1)))
     with pytest.raises(InvalidValueError, match="'leak' is admitted at no cost"):
         verify.worst_analyst([leak], start, Within((1.0, 0.0)), 0.5)
@@ -135,9 +141,6 @@ def test_a_launch_that_costs_nothing_and_tells_something_raises():
     menu = [idle, *verify.response_menu(1.0)]
     found = verify.worst_analyst(menu, start, Within((1.0, 0.0)), 0.5)
     assert found.delta == pytest.approx(verify.randomized_response(1.0).delta(0.5))
-
-
-# --- promises of sums: what is launched reaches what is judged -----------------------------------
 
 
 def test_the_steep_mechanism_is_worse_above_omega_than_below():
@@ -148,15 +151,10 @@ def test_the_steep_mechanism_is_worse_above_omega_than_below():
     assert shares[-1] > 1.05 * shares[-2]
 
 
-# --- promises of (ε, δ)-DP: the ε of a theorem, from what launches really tell -------------------
-
-
-MEASURE = oc.extend.composition_measure(dp.approximate(dp.max_divergence()))
-MECHANISMS, COUNTS = [verify.randomized_response(0.25)], [40]
-
-
 def test_a_theorem_is_never_above_what_its_rule_declares():
+    measure = oc.extend.composition_measure(APPROXIMATE)
     for rule in RULES.values():
-        accounting = rule(Budget([0.25], COUNTS, "epsilon", 1.0, 1.0))
-        declared = accounting.start(MEASURE).after((0.25, 0.0), 40).loss[0]
-        assert theorem_epsilon(accounting, MECHANISMS, COUNTS) <= declared * (1 + 1e-12)
+        accounting = rule(Budget([0.25], [40], "epsilon", 1.0, 1.0))
+        declared = accounting.start(measure).after((0.25, 0.0), 40).loss[0]
+        told = theorem_epsilon(accounting, [verify.randomized_response(0.25)], [40])
+        assert told <= declared * (1 + 1e-12)
