@@ -13,16 +13,14 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounting.rule import Within
-from opendp_concurrent.errors import BudgetExceededError, ConcurrentError
+from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.measures.conversion import largest_divergence
 from opendp_concurrent.measures.divergences import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.tradeoffs import pure_to_gaussian
 
+from ..build import PURE, a_filter, a_limit, an_odometer, costing
 from .forbidden import BestOrder, EitherUndivided, NaturalOptimal, optimal_delta, second_stage_gain
 
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-ROUNDING = 1e-12
 REFUSALS = (ConcurrentError, dp.OpenDPException)
 
 
@@ -37,45 +35,38 @@ class Lab:
     def __init__(self):
         self.tape = verify.Tape()
 
-    def chances(self, data, odds, failure=0):
-        """Outcomes of randomised response on whether there are records; two more tell all."""
-        truth, lie = Fraction(odds, odds + 1), Fraction(1, odds + 1)
-        kept = [(1 - failure) * one for one in (truth, lie)]
-        table = [*kept, failure, 0]
-        return table if len(data) else [table[1], table[0], 0, failure]
+    def chances(self, data, odds):
+        """Outcomes of randomised response on whether there are records."""
+        table = Fraction(odds, odds + 1), Fraction(1, odds + 1)
+        return table if len(data) else table[::-1]
 
-    def response(self, odds, measure=PURE, d_mid=None, failure=0):
+    def response(self, odds, measure=PURE, d_mid=None, tells=True):
         """A release; declares ``d_mid`` at distance 1, and ε by default."""
-        loss = epsilon(odds) if d_mid is None else d_mid
-        scale = (lambda d_in: loss) if d_mid is not None else (lambda d_in: d_in * loss)
-        return dp.m.make_user_measurement(
-            *SPACE, measure, lambda data: self.tape.draw(self.chances(data, odds, failure)), scale
-        )
+        loss = (lambda d_in: d_in * epsilon(odds)) if d_mid is None else (lambda d_in: d_mid)
 
-    def interviewed(self, odds, asks=2):
-        """An interactive mechanism: ``asks`` queries, each answered by a response."""
+        def function(data):
+            return self.tape.draw(self.chances(data if tells else [], odds))
 
-        def spawn(data):
-            left = [asks]
+        return costing(loss, function, measure)
+
+    def interviewed(self, odds):
+        """An interactive mechanism: two queries, each answered by a response."""
+
+        def function(data):
+            left = [1, 2]
 
             def answer(query):
-                if left[0] == 0:
-                    return "over"
-                left[0] -= 1
-                return self.tape.draw(self.chances(data, odds))
+                return self.tape.draw(self.chances(data, odds)) if left and left.pop() else "over"
 
             return dp.new_queryable(answer)
 
-        return dp.m.make_user_measurement(
-            *SPACE, PURE, spawn, lambda d_in: d_in * asks * epsilon(odds), TO="ExtrinsicObject"
-        )
+        return costing(2 * epsilon(odds), function)
 
-    def played(self, measurement, moves, datasets=((1,), ())):
+    def played(self, measurement, moves):
         """All sessions with a measurement: a list of handles, of which the first is its own."""
+        return self.all_of(lambda side: [measurement([1][side:])], moves)
 
-        def begin(side):
-            return [measurement(list(datasets[side]))]
-
+    def all_of(self, begin, moves):
         return verify.Played(self.tape, begin, moves, refusals=REFUSALS)
 
 
@@ -99,22 +90,14 @@ def spawn(name, measurement, handle=0):
     return verify.Move(name, play)
 
 
-def ask(name, handle, query="?"):
-    return verify.Move(name, lambda handles: handles[handle](query))
+def ask(name, handle):
+    return verify.Move(name, lambda handles: handles[handle]("?"))
 
 
 def after_spawning(first, onward):
     """Handles first; then any of the moves."""
     count = len(first)
     return lambda history: [first[len(history)]] if len(history) < count else onward
-
-
-def odometer(measure=PURE, accumulator=None):
-    return oc.make_concurrent_odometer(*SPACE, measure, accumulator=accumulator)
-
-
-def budget(d_out, measure=PURE, accumulator=None):
-    return oc.make_concurrent_filter(odometer(measure, accumulator), d_in=1, d_out=d_out)
 
 
 def within(reached, bound):
@@ -133,7 +116,7 @@ def test_a_rule_that_undercharges_is_noticed(lab):
         def continues(self, state, d_out):
             return state <= d_out
 
-    wrong = budget(epsilon(3), accumulator=oc.accumulators.from_rule(Half()))
+    wrong = a_filter(epsilon(3), accumulator=oc.accumulators.from_rule(Half()))
     law = lab.played(wrong, [launch("odds 3", lab.response(3))])
     assert law.worst_loss(2).ratio == 9
     assert not within(law.worst_loss(2), wrong.map(1))
@@ -145,39 +128,28 @@ def test_filters_of_tradeoff_functions(lab, name):
     pure = oc.TradeoffFunction.pure
     mu = math.nextafter(math.hypot(*(pure_to_gaussian(epsilon(odds)) for odds in (2, 3))), 9)
     gaussian = oc.TradeoffFunction.gaussian(mu)
+    ladder, third = oc.accumulators.ladder(pure(epsilon(2))), pure(epsilon(2)).power(3)
     measure, accumulator, declare, bound, curve = {
-        "gaussian": (
-            oc.gaussian_tradeoff(),
-            None,
-            lambda one: pure_to_gaussian(one),
-            mu,
-            gaussian,
-        ),
-        "ladder": (
-            oc.tradeoff(),
-            oc.accumulators.ladder(pure(epsilon(2))),
-            pure,
-            pure(epsilon(2)).power(3),
-            pure(epsilon(2)).power(3),
-        ),
+        "gaussian": (oc.gaussian_tradeoff(), None, pure_to_gaussian, mu, gaussian),
+        "ladder": (oc.tradeoff(), ladder, pure, third, third),
         "residue": (oc.tradeoff(), oc.accumulators.residue(mu), pure, gaussian, gaussian),
     }[name]
     moves = [
         launch(f"odds {odds}", lab.response(odds, measure, declare(epsilon(odds))))
         for odds in (2, 3)
     ]
-    law = lab.played(budget(bound, measure, accumulator), moves)
+    law = lab.played(a_filter(bound, measure, accumulator), moves)
     for one in (0.0, 0.5, 1.0):
-        assert 0.0 < law.delta(one, 3) <= curve.delta(one) + ROUNDING
+        assert 0.0 < law.delta(one, 3) <= curve.delta(one) + 1e-12
 
 
 def test_what_an_odometer_tells_is_never_less_than_what_is_lost(lab):
     """Asked after every session, with launches at the root and below; and it tells nothing."""
-    handles = [spawn("inner", odometer()), spawn("interview", lab.interviewed(2), 1)]
+    handles = [spawn("inner", an_odometer()), spawn("interview", lab.interviewed(2), 1)]
     lost = verify.Move("what is lost?", lambda handles: handles[0].privacy_loss(1))
     below = verify.Move("what is lost below?", lambda handles: handles[1].privacy_loss(1))
     moves = [launch("odds 3", lab.response(3)), ask("ask", 2)]
-    law = lab.played(odometer(), after_spawning(handles, [*moves, lost, below]))
+    law = lab.played(an_odometer(), after_spawning(handles, [*moves, lost, below]))
     asked = tight = 0
     for reached in law.sessions(5):
         names = [name for name, _ in reached.history]
@@ -189,19 +161,111 @@ def test_what_an_odometer_tells_is_never_less_than_what_is_lost(lab):
                 tight += reached.loss >= bound * (1 - 1e-12)
     assert asked > 50
     assert tight > 3
-    bare = lab.played(odometer(), after_spawning(handles, moves))
+    bare = lab.played(an_odometer(), after_spawning(handles, moves))
     assert bare.worst_loss(5).ratio == law.worst_loss(5).ratio == 27
 
 
 def test_refusals_tell_nothing_and_other_errors_are_raised(lab):
     moves = [launch("odds 3", lab.response(3))]
-    law = lab.played(budget(epsilon(3)), moves)
+    law = lab.played(a_filter(epsilon(3)), moves)
     answers = [answer for _, answer in law.worst_loss(2).history]
     assert len(answers) == 1  # the second one is refused on both datasets, and tells nothing
     wrong = verify.Move("wrong", lambda handles: handles[7])
     with pytest.raises(IndexError):
-        lab.played(budget(epsilon(3)), [wrong]).worst_loss(1)
-    assert issubclass(BudgetExceededError, REFUSALS)
+        lab.played(a_filter(epsilon(3)), [wrong]).worst_loss(1)
+
+
+# --- limits: never above the cap together, and the limit's own view within the limit -------------
+
+
+def launches(count):
+    """A bound that admits this many answers with odds of 2, and no more."""
+    return math.nextafter(count * epsilon(2), math.inf)
+
+
+def worst(lab, begin, moves, rounds):
+    """The largest loss of all who move; ``moves`` are a name of a handle and arguments for it."""
+    played = [
+        verify.Move(
+            f"{name} {given}", lambda session, name=name, given=given: session[name](*given)
+        )
+        for name, given in moves
+    ]
+    return lab.all_of(begin, played).worst_loss(rounds).loss
+
+
+BOUNDS = {"alice": 1, "bob": 2}
+
+
+def limited(side, cap, nested=False):
+    """The handles of Alice and of Bob; his limit is below hers if they are nested."""
+    handles, root = {}, a_filter(launches(cap))([7] * side)
+    for name, bound in BOUNDS.items():
+        parent = handles["alice"] if nested and handles else root
+        handles[name] = parent(a_limit(launches(bound), name))
+    return handles
+
+
+def apart(side):
+    """The wrong rule: limits that do not charge the cap."""
+    return {name: a_filter(launches(bound))([7] * side) for name, bound in BOUNDS.items()}
+
+
+def together(lab, begin):
+    return worst(lab, begin, [(name, (lab.response(2),)) for name in BOUNDS], 3)
+
+
+def reaches(loss, count):
+    return launches(count) - 1e-9 <= loss <= launches(count)
+
+
+def test_no_analysts_learn_more_than_the_cap_together(lab):
+    assert reaches(together(lab, lambda side: limited(side, 2)), 2)
+
+
+def test_limits_that_do_not_charge_the_cap_are_caught(lab):
+    assert together(lab, apart) > launches(2)
+
+
+def test_a_limit_is_no_bound_on_a_coalition(lab):
+    assert reaches(together(lab, lambda side: limited(side, 3)), 3)
+
+
+def test_the_outer_limit_bounds_what_is_nested(lab):
+    assert reaches(together(lab, lambda side: limited(side, 3, nested=True)), 1)
+
+
+@pytest.mark.parametrize("cap", [2, 3])
+def test_an_analyst_alone_learns_at_most_the_limit(lab, cap):
+    """Bob's launches are charged to the cap, so he can starve Alice, but tell her nothing."""
+    moves = [("alice", (lab.response(2),)), ("bob", (lab.response(2, tells=False),))]
+    assert reaches(worst(lab, lambda side: limited(side, cap), moves, 3), 1)
+
+
+def on_blocks(side, cap, alice):
+    """The handles of Alice and of Bob on two blocks; she has a limit, he has none."""
+    blocks = oc.c.by_key(lambda row: 0)
+    made = oc.c.make_block_filter(an_odometer(), 1, launches(cap), blocks=blocks, keys=[0, 1])
+    root = made([7] * side)
+    return {"alice": root(a_limit(launches(alice))), "bob": root}
+
+
+def blocks_apart(side, cap, alice):
+    """The wrong rule: a limit that does not charge the block filter."""
+    return {"alice": on_blocks(side, alice, alice)["bob"], "bob": on_blocks(side, cap, cap)["bob"]}
+
+
+@pytest.mark.parametrize(
+    ("begin", "cap", "tells", "rounds", "most"),
+    [(on_blocks, 2, False, 2, 1), (on_blocks, 2, True, 3, 2), (blocks_apart, 1, True, 2, None)],
+)
+def test_a_limit_on_blocks_bounds_its_view_and_the_block_filter_all(
+    lab, begin, cap, tells, rounds, most
+):
+    alice, bob = lab.response(2), lab.response(2, tells=tells)
+    moves = [("alice", ([0], alice)), ("alice", ([0, 1], alice)), ("bob", ([0], bob))]
+    loss = worst(lab, lambda side: begin(side, cap, 1), moves, rounds)
+    assert loss > launches(1) if most is None else reaches(loss, most)
 
 
 # --- rules that the package refuses fail: the counterexamples, with their numbers --------------
@@ -250,9 +314,8 @@ def test_no_counterexample_is_known_to_either_of_two_orders_at_an_undivided_slac
         delta, epsilon = generator.choice([0.5, 0.3, 0.1]), generator.uniform(1.0, 5.0)
         orders = sorted(generator.sample([1.2, 1.5, 2.0, 3.0, 6.0, 20.0], 2))
         menu = verify.response_menu(*(generator.uniform(0.3, 4.0) for _ in range(3)))
-        start = oc.accumulators.either(
-            *(oc.accumulators.renyi(order, delta) for order in orders)
-        ).start(None)
+        rules = (oc.accumulators.renyi(order, delta) for order in orders)
+        start = oc.accumulators.either(*rules).start(None)
         rule = verify.Limited(EitherUndivided(epsilon, delta))
         worst = verify.worst_analyst(menu, (start, 4), rule, epsilon)
         largest = max(largest, worst.delta / delta)
@@ -274,59 +337,47 @@ def test_the_least_of_two_losses_at_an_undivided_slack_fails(other):
     undivided = verify.Limited(EitherUndivided(3.0, delta))
     worst = verify.worst_analyst(menu, (start, 2), undivided, epsilon=3.0)
     assert worst.delta == pytest.approx(0.0409, abs=5e-5)
-    for rule in (
-        large,
-        oc.accumulators.either(other, oc.accumulators.renyi(20.0, delta_slack=delta - 1e-4)),
-    ):
-        worst = verify.worst_analyst(
-            menu, rule.start(APPROXIMATE_MAX_DIVERGENCE), Within((3.0, delta)), 3.0
-        )
-        assert worst.delta <= delta
+    less = oc.accumulators.renyi(20.0, delta_slack=delta - 1e-4)
+    for rule in (large, oc.accumulators.either(other, less)):
+        start = rule.start(APPROXIMATE_MAX_DIVERGENCE)
+        assert verify.worst_analyst(menu, start, Within((3.0, delta)), 3.0).delta <= delta
 
 
 WORSE = (0.0237811294, 1.312543194, 0.2510465329, 9, 1.2895172438)
 
 
+BITS = {
+    "probe": (0.0577, 0.0506),
+    "wide": (0.9519797737, 0.0480202260),
+    "rare": (0.0038474, 0.00012904),
+    "less wide": (0.95, 0.05),
+}
+
+
+def worst_of_orders(orders, delta, launches, bits=3):
+    rule = BestOrder(orders, 3.1, delta)
+    menu = [rule.bit(name, *pair) for name, pair in list(BITS.items())[:bits]]
+    return verify.worst_analyst(menu, (rule.start, launches), verify.Limited(rule), 3.1)
+
+
 def test_the_best_order_along_the_path_fails():
     """ε = 3.1, δ = 1e-3, orders 4 and 60, conversion as tight as ours: 1.898e-3 true."""
-    rule = BestOrder((4.0, 60.0), 3.1, 1e-3)
     assert largest_divergence(4.0, 3.1, 1e-3) == pytest.approx(1.5471950998, abs=1e-10)
     assert largest_divergence(60.0, 3.1, 1e-3) == pytest.approx(3.0691221909, abs=1e-10)
-    menu = [
-        rule.bit("probe", 0.0577, 0.0506),
-        rule.bit("wide", 0.9519797737, 0.0480202260),
-        rule.bit("rare", 0.0038474, 0.00012904),
-    ]
-    worst = verify.worst_analyst(menu, (rule.start, 2), verify.Limited(rule), 3.1)
+    worst = worst_of_orders((4.0, 60.0), 1e-3, 2)
     assert worst.delta == pytest.approx(1.8980e-3, abs=1e-7)
-    assert worst.delta > 1e-3
     assert "launch wide" in str(worst.strategy)
     assert "launch rare" in str(worst.strategy)
 
 
 @pytest.mark.parametrize("order", [4.0, 60.0])
 def test_one_order_fixed_up_front_holds_on_the_same_menu(order):
-    rule = BestOrder((order,), 3.1, 1e-3)
-    menu = [
-        rule.bit("probe", 0.0577, 0.0506),
-        rule.bit("wide", 0.9519797737, 0.0480202260),
-        rule.bit("rare", 0.0038474, 0.00012904),
-    ]
     for launches in (1, 2, 4):
-        worst = verify.worst_analyst(menu, (rule.start, launches), verify.Limited(rule), 3.1)
-        assert worst.delta <= 1e-3
+        assert worst_of_orders((order,), 1e-3, launches).delta <= 1e-3
 
 
 def test_two_orders_hold_where_their_budgets_are_at_half_of_delta():
-    rule = BestOrder((4.0, 60.0), 3.1, 0.5e-3)
-    menu = [
-        rule.bit("probe", 0.0577, 0.0506),
-        rule.bit("wide", 0.9519797737, 0.0480202260),
-        rule.bit("rare", 0.0038474, 0.00012904),
-        rule.bit("less wide", 0.95, 0.05),
-    ]
-    worst = verify.worst_analyst(menu, (rule.start, 3), verify.Limited(rule), 3.1)
-    assert worst.delta <= 1e-3
+    assert worst_of_orders((4.0, 60.0), 0.5e-3, 3, bits=4).delta <= 1e-3
 
 
 def test_optimal_composition_against_printed_values():
