@@ -80,9 +80,8 @@ def test_the_solver_equals_the_enumeration_of_all_analysts(seed):
     rule, start = Within(float(depth)), MAX_DIVERGENCE.total()
     for epsilon in (0.0, 0.4, 1.1):
         worst = verify.worst_analyst(menu, start, rule, epsilon)
-        assert worst.delta == pytest.approx(
-            brute_force(menu, rule, start, excess(epsilon)), abs=1e-12
-        )
+        exact = brute_force(menu, rule, start, excess(epsilon))
+        assert worst.delta == pytest.approx(exact, abs=1e-12)
         assert worst.view.delta(epsilon) == pytest.approx(worst.delta, abs=1e-12)
 
 
@@ -142,9 +141,9 @@ def test_accounts_that_admit_one_child_too_many_are_noticed(spent, admitted):
     assert (worst.delta > 1e-4) is (admitted == 3)
 
 
-@pytest.mark.parametrize("epsilon0", [0.1, 0.5, 1.0])
-@pytest.mark.parametrize("k", [1, 2, 5, 10, 20])
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.8, 2.0])
+@pytest.mark.parametrize("epsilon0", [0.1, 1.0])
+@pytest.mark.parametrize("k", [1, 2, 20])
+@pytest.mark.parametrize("epsilon", [0.0, 0.8, 2.0])
 def test_launches_of_one_kind_reach_the_optimal_composition(epsilon0, k, epsilon):
     """[KOV15]: the closed form is a binomial tail."""
     truth = 1 / (1 + math.exp(-epsilon0))
@@ -160,17 +159,17 @@ def test_launches_of_one_kind_reach_the_optimal_composition(epsilon0, k, epsilon
 
 def test_edges_of_the_solver():
     start = APPROXIMATE_MAX_DIVERGENCE.total()
-    with pytest.raises(InvalidValueError, match="^epsilon"):
-        verify.worst_analyst(verify.response_menu(1.0), start, Within((1.0, 0.0)), math.nan)
-    with pytest.raises(InvalidTypeError, match="^epsilon"):
-        verify.worst_analyst(verify.response_menu(1.0), start, Within((1.0, 0.0)), "1")
+    menu, one = verify.response_menu(1.0), Within((1.0, 0.0))
+    for epsilon, error in ((math.nan, InvalidValueError), ("1", InvalidTypeError)):
+        with pytest.raises(error, match="^epsilon"):
+            verify.worst_analyst(menu, start, one, epsilon)
     with pytest.raises(InvalidValueError, match="^most .300. launches"):
         verify.worst_analyst(verify.response_menu(0.5), start, Within((500.0, 0.0)), 1.0)
     huge = verify.worst_analyst(verify.response_menu(30.0), start, Within((90.0, 0.0)), 1.0)
     assert huge.delta == pytest.approx(1.0)
-    assert (
-        verify.worst_analyst(verify.response_menu(1.0), start, Within((2.0, 0.0)), 1e3).delta == 0
-    )
+    assert verify.worst_analyst(menu, start, Within((2.0, 0.0)), 1e3).delta == 0
+    fails = [Item("fails", (0.5, 0.1), verify.randomized_response(0.5, 0.1))]
+    assert verify.worst_renyi(fails, start, Within((1.0, 0.2)), 2.0) == math.inf
 
 
 # --- likelihood ratios as whole numbers of steps -----------------------------------------------
@@ -188,27 +187,6 @@ def test_rational_losses_share_a_step():
     assert counted == [[(-2,), (2,)], [(-3,), (3,)], [(-4,), (4,)]]
 
 
-def test_other_losses_have_steps_of_their_own():
-    lattice = Lattice(pairs_of(map(verify.randomized_response, (1.0, math.sqrt(2)))))
-    assert lattice.steps == [pytest.approx(1.0), pytest.approx(math.sqrt(2))]
-
-
-def test_ratios_do_not_depend_on_the_order_of_launches():
-    menu = [verify.random_mechanism(seed, 3, epsilon=1.0) for seed in range(3)]
-    lattice = Lattice(pairs_of(menu))
-    answers = [(*one.pairs[0], lattice.steps_of(*one.pairs[0])) for one in menu]
-
-    def ratio(order):
-        found = lattice.origin
-        for index in order:
-            found = lattice.after(found, answers[index][2])
-        return found
-
-    assert ratio((0, 1, 2, 0)) == ratio((2, 0, 0, 1))
-    exact = sum(math.log(answers[index][0] / answers[index][1]) for index in (0, 1, 2, 0))
-    assert lattice.log(ratio((0, 1, 2, 0))) == pytest.approx(exact, abs=4 * lattice.error)
-
-
 def test_no_step_misses_its_loss_by_more_than_is_said():
     menu = [verify.random_mechanism(seed, 4, epsilon=2.0) for seed in range(20)]
     lattice = Lattice(
@@ -218,18 +196,6 @@ def test_no_step_misses_its_loss_by_more_than_is_said():
         for p, q in one.pairs:
             assert abs(lattice.log(lattice.steps_of(p, q)) - math.log(p / q)) <= lattice.error
     assert lattice.error < 1e-12
-
-
-# --- the largest divergence of an order, over all analysts ---------------------------------------
-
-
-def test_infinite_divergences_are_told():
-    menu = [Item("fails", (0.5, 0.1), verify.randomized_response(0.5, 0.1))]
-    start = APPROXIMATE_MAX_DIVERGENCE.total()
-    assert verify.worst_renyi(menu, start, Within((1.0, 0.2)), 2.0) == math.inf
-
-
-# --- test_stopping -------------------------------------------------------------------------------
 
 
 def by_enumeration(readings, epsilon):
@@ -257,15 +223,13 @@ def test_the_worst_time_is_that_of_all_rules():
 
 
 def test_the_strategy_can_be_read():
-    menu = verify.response_menu(0.5, 1.0)
-    found = verify.worst_analyst(menu, APPROXIMATE_MAX_DIVERGENCE.total(), Within((1.5, 0.0)), 1.0)
+    menu, start = verify.response_menu(0.5, 1.0), APPROXIMATE_MAX_DIVERGENCE.total()
+    found = verify.worst_analyst(menu, start, Within((1.5, 0.0)), 1.0)
     assert isinstance(found.strategy, Send)
     text = str(found.strategy)
     assert text.startswith("launch 0.5\n  answer 0 (0.6225 | 0.3775): launch 1")
     assert "stop at loss 1.5" in text
-    nothing = verify.worst_analyst(
-        menu, APPROXIMATE_MAX_DIVERGENCE.total(), Within((0.1, 0.0)), 1.0
-    )
+    nothing = verify.worst_analyst(menu, start, Within((0.1, 0.0)), 1.0)
     assert isinstance(nothing.strategy, Stop)
     assert nothing.delta == 0.0
 
@@ -273,9 +237,8 @@ def test_the_strategy_can_be_read():
 def test_the_worse_order_of_the_datasets_is_told_and_answers_keep_their_numbers():
     one = verify.FiniteMechanism((0.0, 0.5, 0.5, 0.0), (0.0, 0.7, 0.2, 0.1))
     for mechanism, swapped in ((one, True), (one.swapped, False)):
-        found = verify.worst_analyst(
-            [Item("x", 1.0, mechanism)], MAX_DIVERGENCE.total(), Within(1.0), 1.0
-        )
+        menu = [Item("x", 1.0, mechanism)]
+        found = verify.worst_analyst(menu, MAX_DIVERGENCE.total(), Within(1.0), 1.0)
         assert found.swapped is swapped
         assert found.delta == pytest.approx(0.1)
         assert found.view.delta(1.0) == pytest.approx(0.1)

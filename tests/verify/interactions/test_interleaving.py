@@ -16,6 +16,7 @@ from opendp_concurrent.errors import ClosedChildError
 from opendp_concurrent.verify import simulation
 from opendp_concurrent.verify.mechanism import _worst
 
+from ...build import APPROXIMATE_ZCDP, a_filter, a_limit, costing
 from ...some import slow
 from ..forbidden import optimal_delta
 
@@ -139,9 +140,6 @@ def test_delta_is_that_of_the_best_deterministic_analyst(seed):
 #
 # The numbers are recomputed, and the analyst of the counterexample plays against a filter.
 
-dp.enable_features("contrib", "honest-but-curious")
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-MEASURE = dp.approximate(dp.zero_concentrated_divergence())
 FOUND = oc.verify.approximate_zcdp_counterexample()
 
 
@@ -200,10 +198,6 @@ def test_the_interleaved_view_costs_more_than_the_sum():
     assert 1.0195 * FOUND.delta < FOUND.least_delta < 1.0199 * FOUND.delta
 
 
-def played(law, random):
-    return random.choices(range(len(law)), law)[0]
-
-
 def mechanism(tables, d_mid):
     """A finite interactive mechanism as a measurement."""
 
@@ -212,14 +206,12 @@ def mechanism(tables, d_mid):
 
         def transition(query):
             law = tables[len(past) // 2][(len(rows), *past, query)]
-            past.extend((query, played(law, random)))
+            past.extend((query, random.choices(range(len(law)), law)[0]))
             return past[-1]
 
         return dp.new_queryable(transition)
 
-    return dp.m.make_user_measurement(
-        *SPACE, MEASURE, function, lambda d_in: d_mid, TO="ExtrinsicObject"
-    )
+    return costing(lambda d_in: d_mid, function, APPROXIMATE_ZCDP)
 
 
 @pytest.mark.parametrize("first", ["whole", "plain"])
@@ -228,9 +220,8 @@ def mechanism(tables, d_mid):
 def test_a_filter_defeats_the_analyst(first, rows, below):
     """If a launch closed the older children only, ``plain``, launched first, would not end it."""
     rho, delta = float(FOUND.rho), float(FOUND.delta)
-    odometer = oc.make_concurrent_odometer(*SPACE, MEASURE)
-    root = oc.make_concurrent_filter(odometer, 1, (2 * rho, delta))(rows)
-    other = root(oc.c.make_limited(odometer, 1, (rho, 0.0), label="a")) if below else root
+    root = a_filter((2 * rho, delta), APPROXIMATE_ZCDP)(rows)
+    other = root(a_limit((rho, 0.0), "a", APPROXIMATE_ZCDP)) if below else root
     whole = mechanism(FOUND.whole.tables, (rho, delta))
     plain = mechanism(FOUND.plain.tables, (rho, 0.0))
     if first == "whole":
@@ -249,14 +240,18 @@ def test_a_filter_defeats_the_analyst(first, rows, below):
 # --- simulations of interactive mechanisms by a mixture of four, certified ---------------------
 
 
-def example():
-    """The mechanism of theory 9.8: a bit, then one of two bits."""
-    first = np.array([[[0.7, 0.3]], [[0.5, 0.5]]])
+def of_bits(first, tables):
+    """A bit, then one of two bits: ``tables`` have the chance of 1 for each answer and query."""
     second = np.zeros((2, 1, 2, 2, 2))
-    for b, table in enumerate(([[0.2, 0.6], [0.5, 0.4]], [[0.3, 0.3], [0.7, 0.1]])):
+    for b, table in enumerate(tables):
         for answer, query in product(range(2), range(2)):
             second[b, 0, answer, query] = [1 - table[answer][query], table[answer][query]]
-    return verify.FiniteInteractiveMechanism((first, second))
+    return verify.FiniteInteractiveMechanism((np.array([[law] for law in first]), second))
+
+
+def example():
+    """The mechanism of theory 9.8."""
+    return of_bits([[0.7, 0.3], [0.5, 0.5]], ([[0.2, 0.6], [0.5, 0.4]], [[0.3, 0.3], [0.7, 0.1]]))
 
 
 def test_the_example_of_the_literature():
@@ -278,12 +273,8 @@ def test_the_example_of_the_literature():
 
 
 def test_an_adaptive_analyst_is_better_than_one_who_is_not():
-    first = np.full((2, 1, 2), 0.5)
-    second = np.zeros((2, 1, 2, 2, 2))
-    for b, table in enumerate(([[0.2, 0.5], [0.5, 0.2]], [[0.6, 0.5], [0.5, 0.6]])):
-        for answer, query in product(range(2), range(2)):
-            second[b, 0, answer, query] = [1 - table[answer][query], table[answer][query]]
-    mechanism = verify.FiniteInteractiveMechanism((first, second))
+    tables = [[0.2, 0.5], [0.5, 0.2]], [[0.6, 0.5], [0.5, 0.6]]
+    mechanism = of_bits([[0.5, 0.5]] * 2, tables)
     assert mechanism.delta(0.0) == pytest.approx(0.4)
     short, enough = (verify.randomized_response(0.0, delta) for delta in (0.2, 0.4))
     assert verify.simulate(mechanism, short).residual == pytest.approx(0.4, abs=1e-8)
@@ -388,13 +379,12 @@ def test_the_certificate_notices_each_kind_of_defect():
     for systems in (np.full_like(good.systems, math.nan), good.systems[:2]):
         bad = verify.Simulation(good.pair, 0.0, systems)
         assert verify.certify(mechanism, bad) == math.inf
+    moved = np.array([0.01, -0.01])[None, None, :, None, None] * np.array([1, -1])[:, None]
     for change in (
         lambda s: s * 0.99,  # no probabilities
         lambda s: np.where(np.arange(s.size).reshape(s.shape) == 0, -0.01, s),  # negative
         lambda s: s[::-1],  # another mixture
-        lambda s: (
-            s + np.array([0.01, -0.01])[None, None, :, None, None] * np.array([1, -1])[:, None]
-        ),
+        lambda s: s + moved,
     ):
         bad = verify.Simulation(good.pair, 0.0, change(good.systems))
         assert verify.certify(mechanism, bad) > 1e-4
