@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 EVERY = {
+    "contracts/test_catalogue_messages.py::test_each_argument_may_be_large": 7,
     "composition/test_block_growing_table.py::test_a_unit_is_in_no_more_weeks_than_it_is_charged_for": 2,  # noqa: E501
     "context/test_calibration.py::test_a_scale_is_found_in_fewer_than_a_hundred_builds": 2,
     "context/test_context.py::test_a_context_spends_all_of_an_even_split": 3,

@@ -6,7 +6,7 @@
   wrappers proper, transformations, casts, and combinators, on which it is launched.
 * ``PLAIN``: public names that build no mechanism, with one word for what they are.
 
-``test_catalogue_names.py`` fails if a public name is in none of them. A wrapper may refuse what it
+``test_catalogue.py`` fails if a public name is in none of them. A wrapper may refuse what it
 is given, with an error of this package or of OpenDP, when it is built or when it is launched: the
 laws are about what is not refused.
 """

@@ -127,13 +127,6 @@ def release_on(space: Any, measure: Any, loss: Callable[[int], Any], seen: Seen)
     return dp.m.make_user_measurement(*space, measure, function, loss, TO="i32")
 
 
-class Dial:
-    """A loss that its owner may change at any time."""
-
-    def __init__(self, at: float) -> None:
-        self.at = at
-
-
 def native_queryable(answer: Callable[[Any], Any]) -> Any:
     """One of OpenDP's own queryables, around a function."""
     return dp.new_queryable(answer, Q="ExtrinsicObject", A="ExtrinsicObject")

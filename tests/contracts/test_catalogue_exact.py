@@ -1,51 +1,169 @@
-"""Maps of the catalogue against the exact loss of small adaptive sessions on two neighbours."""
+"""Maps of the catalogue against the exact loss of small adaptive sessions on two neighbours.
 
+Randomness is read from a tape, and every tape is played.
+"""
+
+from functools import partial
 from itertools import product
-from math import log
+from math import exp, log
+from operator import mul
 
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.verify import FiniteMechanism
 
+from ..build import costing
 from .catalogue import REFUSALS, UNIFORM, WRAPPERS, Kind, Recipe, Subject, budget_of, stream, table
-from .exact import NoisyBits, Tape, above, answering, law, pair_of, response, zcdp_of
 from .laws import has_map, is_measurement
 
-TAPE = Tape()
+TOLERANCE = 1e-9
+ALPHAS = (1.001, 1.5, 2.0, 4.0, 16.0)
 EPSILON = 0.75
 ROWS = [7, 1, 2, 3], [7, 1, 3]  # one is even, and is missing
 STREAMS = [1, 1, None], [1, None, None]
 PURE = dp.max_divergence
+
+
+class Tape:
+    """Choices of a run: those that are given, and then the likely one each time."""
+
+    def rewind(self, given):
+        """Start a run with these choices."""
+        self.given, self.taken, self.probability = given, [], 1.0
+
+    def truth(self, epsilon):
+        """Whether randomized response tells the truth."""
+        place = len(self.taken)
+        choice = self.given[place] if place < len(self.given) else True
+        self.taken.append(choice)
+        self.probability *= 1 / (1 + exp(-epsilon if choice else epsilon))
+        return choice
+
+
+TAPE = Tape()
+
+
+def law(play):
+    """The distribution of what ``play`` returns."""
+    found, left = {}, [()]
+    while left:
+        given = left.pop()
+        TAPE.rewind(given)
+        view = play()
+        found[view] = found.get(view, 0.0) + TAPE.probability
+        taken = tuple(TAPE.taken)
+        left += [(*taken[:place], not taken[place]) for place in range(len(given), len(taken))]
+    assert abs(sum(found.values()) - 1.0) < TOLERANCE
+    return found
+
+
+def pair_of(first, second):
+    """Both laws as one finite mechanism."""
+    views = {**first, **second}
+    return FiniteMechanism(*(tuple(law.get(one, 0.0) for one in views) for law in (first, second)))
+
+
+def above(measure, loss, pair):
+    """Where the exact loss of a pair is above what was promised."""
+    orders, bound = ALPHAS, None
+    if measure == dp.max_divergence():
+        if not pair.epsilon(0.0) <= loss + TOLERANCE:
+            yield f"ε is {pair.epsilon(0.0)}, promised {loss}"
+    elif measure == dp.approximate(dp.max_divergence()):
+        epsilon, delta = loss
+        if not pair.delta(epsilon) <= delta + TOLERANCE:
+            yield f"δ({epsilon}) is {pair.delta(epsilon)}, promised {delta}"
+    elif measure in (oc.gaussian_tradeoff(), oc.tradeoff()):
+        function = loss if measure == oc.tradeoff() else oc.TradeoffFunction.gaussian(loss)
+        for epsilon in (0.0, 0.1, 0.3, 0.7, 1.5, 3.0):
+            if not pair.delta(epsilon) <= float(function.delta(epsilon)) + TOLERANCE:
+                yield f"δ({epsilon}) is {pair.delta(epsilon)}, not {float(function.delta(epsilon))}"
+    elif measure == dp.approximate(dp.zero_concentrated_divergence()):
+        rho, delta = loss
+        assert delta == 0.0
+        bound = partial(mul, rho)
+    elif measure == dp.zero_concentrated_divergence():
+        bound = partial(mul, loss)
+    elif measure == dp.renyi_divergence():
+        bound = loss
+    elif isinstance(loss, oc.TruncatedConcentrated):
+        orders = [alpha for alpha in ALPHAS if alpha < loss.omega]
+        bound = partial(mul, loss.rho)
+    else:
+        orders, bound = [measure.descriptor.parameters[0]], lambda alpha: loss
+    for alpha in orders if bound else ():
+        if not pair.renyi(alpha) <= bound(alpha) * (1 + TOLERANCE) + TOLERANCE:
+            yield f"the divergence of order {alpha} is {pair.renyi(alpha)}, not {bound(alpha)}"
+
+
+# --- mechanisms, wrapped ---------------------------------------------------------------------
+
+
+def zcdp_of(epsilon):
+    """ρ of randomized response: ε tanh(ε/2) [Ste24]."""
+    return epsilon * (exp(epsilon) - 1) / (exp(epsilon) + 1) * (1 + 1e-12)
+
+
 ON = {
-    "pure": (PURE, lambda epsilon: epsilon),
+    "pure": (PURE(), lambda epsilon: epsilon),
     UNIFORM: (
-        lambda: dp.approximate(dp.zero_concentrated_divergence()),
+        dp.approximate(dp.zero_concentrated_divergence()),
         lambda epsilon: (zcdp_of(epsilon), 0.0),
     ),
 }
 
 
 def respond(measure, epsilon=EPSILON):
-    make, loss = ON[measure]
-    return response(TAPE, table(), make(), loss(epsilon), epsilon)
+    """Whether the number of rows is odd, by randomized response."""
+    made, loss = ON[measure]
+    return costing(
+        lambda d_in: loss(epsilon), lambda rows: (len(rows) % 2 == 1) == TAPE.truth(epsilon), made
+    )
 
 
 def answer_twice(measure):
-    make, loss = ON[measure]
-    return answering(TAPE, table(), make(), loss(EPSILON), EPSILON)
+    """A mechanism that answers two queries so, of half the loss each."""
+    made, loss = ON[measure]
+
+    def function(rows):
+        bit, answered = len(rows) % 2 == 1, []
+
+        def answer(query):
+            if len(answered) == 2:
+                return "no more"
+            answered.append(query)
+            return bit == TAPE.truth(EPSILON / 2)
+
+        return dp.new_queryable(answer, Q="ExtrinsicObject", A="ExtrinsicObject")
+
+    return costing(lambda d_in: loss(EPSILON), function, made)
+
+
+class NoisyBits:
+    """A continual mechanism: each step is counted by randomized response."""
+
+    count = 0
+
+    def update(self, item):
+        self.count += (item is not None) == TAPE.truth(EPSILON)
+
+    def update_all(self, items):
+        for one in items:
+            self.update(one)
+
+    def ask(self, query):
+        return self.count
 
 
 def compose(measure):
-    make, loss = ON[measure]
-    return oc.make_concurrent_composition(*table(), make(), 3, [loss(EPSILON), loss(EPSILON / 2)])
+    made, loss = ON[measure]
+    return oc.make_concurrent_composition(*table(), made, 3, [loss(EPSILON), loss(EPSILON / 2)])
 
 
-def bits(measure):
-    assert measure == "pure"
-    return oc.m.make_continual(
-        *stream(), PURE(), lambda: NoisyBits(TAPE, EPSILON), lambda d_in: EPSILON * d_in
-    )
+def bits(seen):
+    return oc.m.make_continual(*stream(), PURE(), NoisyBits, lambda d_in: EPSILON * d_in)
 
 
 SUBJECTS = (
@@ -62,7 +180,7 @@ SUBJECTS = (
             ON,
         )
     ),
-    Subject("noisy bits pure", Kind.CONTINUAL, (), lambda seen: bits("pure"), data=list),
+    Subject("noisy bits pure", Kind.CONTINUAL, (), bits, data=list),
 )
 
 
@@ -124,7 +242,7 @@ def broken(recipe):
             told.append(loss)
             return view
 
-        laws.append(law(TAPE, play))
+        laws.append(law(play))
     promise = promised(cases, told)
     if promise is not None:
         yield from (f"{recipe}: {one}" for one in above(*promise, pair_of(*laws)))
@@ -147,7 +265,7 @@ def test_no_session_with_two_wrappers_tells_more_than_is_promised(outer):
 def test_a_promise_that_is_too_small_is_found():
     """By one part in a thousand."""
     whole = next(one for one in SUBJECTS if one.name == "composition pure").build()
-    laws = [law(TAPE, lambda rows=rows: session(whole, rows, "pure")[0]) for rows in ROWS]
+    laws = [law(lambda rows=rows: session(whole, rows, "pure")[0]) for rows in ROWS]
     exact = whole.what.map(1)
     assert list(above(PURE(), exact, pair_of(*laws))) == []
     assert list(above(PURE(), exact * 0.999, pair_of(*laws))) != []
@@ -233,7 +351,7 @@ def test_children_side_by_side_tell_no_more_than_is_promised(side_by_side):
             place = (place + (1 if view[-1] is True else 2)) % len(children)
         return tuple(view)
 
-    laws = [law(TAPE, lambda rows=rows: play(rows)) for rows in ROWS]
+    laws = [law(lambda rows=rows: play(rows)) for rows in ROWS]
     pair = pair_of(*laws)
     assert list(above(PURE(), made.map(1), pair)) == []
     assert pair.epsilon(0.0) > 0.3  # something was told
@@ -251,6 +369,6 @@ def test_an_odometers_loss_covers_each_view():
         losses[tuple(view)] = root.privacy_loss(1)
         return tuple(view)
 
-    first, second = (law(TAPE, lambda rows=rows: play(rows)) for rows in ROWS)
+    first, second = (law(lambda rows=rows: play(rows)) for rows in ROWS)
     for view, loss in losses.items():
         assert abs(log(first[view] / second[view])) <= loss + 1e-12
