@@ -13,7 +13,8 @@ from opendp_concurrent._opendp import advisories
 from opendp_concurrent._opendp.data import measurement_map, transformation_map
 from opendp_concurrent.errors import AdvisoryError, ConcurrentError, InvalidValueError
 
-from ..build import APPROXIMATE, PURE
+from ..build import APPROXIMATE, PURE, a_filter, an_odometer, laplace
+from ..build import SPACE as INTS
 
 pl = pytest.importorskip("polars")
 
@@ -22,10 +23,8 @@ SYMMETRIC, ORDERED = dp.symmetric_distance(), dp.insert_delete_distance()
 NAN = float("nan")
 OF_TREES = signature(dp.t.make_b_ary_tree).parameters
 TEXTS = dp.vector_domain(dp.atom_domain(T=str)), SYMMETRIC
-INTS = dp.vector_domain(dp.atom_domain(T=int)), SYMMETRIC
 FLOATS = dp.vector_domain(dp.atom_domain(T=float, nan=False)), SYMMETRIC
 SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-SCORES = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
 SIZED = dp.vector_domain(dp.atom_domain(T=int), size=3)
 SAMPLE = dp.vector_domain(dp.atom_domain(T=int), size=10), SYMMETRIC
 SUM = dp.t.then_clamp((0.0, 1.0)), dp.t.then_sum()
@@ -45,8 +44,7 @@ def stands(issue):
 
 
 def filtered(space=INTS, measure=PURE, d_out=9.0, d_in=1):
-    odometer = oc.make_concurrent_odometer(*space, measure)
-    return oc.make_concurrent_filter(odometer, d_in=d_in, d_out=d_out)
+    return a_filter(d_out, measure, d_in=d_in, space=space)
 
 
 # --- what shows in a name or in arguments -----------------------------------------------------
@@ -78,10 +76,6 @@ def own(rows):
 
 
 own.__module__ = "opendp.extras.anything"
-
-
-def of_python():
-    return dp.m.make_user_measurement(*SCALAR, PURE, lambda arg: 1.0 if arg else 2.0, float)
 
 
 def to_floats(nan):
@@ -120,7 +114,6 @@ BITS = dp.bitvector_domain(max_weight=1), dp.discrete_distance()
 BOUNDED = dp.vector_domain(dp.atom_domain(bounds=(0.0, 1.0), nan=False), size=9), SYMMETRIC
 REFUSED = {
     "threshold": (2922, counted),
-    "postprocessed": (2922, lambda: counted() >> len),
     "composed again": (
         2922,
         lambda: dp.c.make_composition([dp.c.make_composition((counted() >> len >> str,)) >> len]),
@@ -137,13 +130,6 @@ REFUSED = {
     "bits": (2930, lambda: dp.m.make_randomized_response_bitvec(*BITS, f=0.5)),
     "amplified": (2933, response),
     "amplified and composed": (2933, lambda: dp.c.make_composition([response()] * 2)),
-    "amplified after a transformation": (
-        2933,
-        lambda: (
-            user(own, (SAMPLE[0], SYMMETRIC), SAMPLE)
-            >> (dp.c.make_population_amplification(SAMPLE >> dp.t.then_count() >> NOISE_OF_INT, 99))
-        ),
-    ),
     "mean of a user": (2935, lambda: user(mean, output=SCALAR) >> NOISE),
     "row function": (2935, lambda: by_row() >> dp.t.then_sum() >> NOISE),
     "before a composition": (
@@ -159,20 +145,8 @@ REFUSED = {
         2935,
         lambda: user(each_nan) >> by_row(own) >> SUM[1] >> NOISE,
     ),
-    "noisy max, which raises on NaN": (
-        2935,
-        lambda: user(each_nan, output=SCORES) >> dp.m.then_noisy_max(PURE, scale=1.0),
-    ),
-    "OpenDP's compositor": (
-        2935,
-        lambda: (
-            user(mean, output=SCALAR) >> dp.c.make_adaptive_composition(*SCALAR, PURE, 1.0, [1.0])
-        ),
-    ),
-    "a measurement of Python": (2935, lambda: user(mean, output=SCALAR) >> of_python()),
     "frames": (2935, lambda: frames(nan=False)),
 }
-NOISE_OF_INT = dp.m.then_laplace(scale=1.0)
 ALLOWED = {
     "clamped sum": lambda: FLOATS >> SUM[0] >> SUM[1] >> NOISE,
     "imputed": lambda: by_row() >> dp.t.then_impute_constant(0.5) >> SUM[0] >> SUM[1] >> NOISE,
@@ -223,10 +197,6 @@ def test_ordinary_pipelines_pass(name):
 
 STABLE = {
     "bounded": (2926, lambda: dp.t.make_metric_bounded(SIZED, ORDERED)),
-    "resized": (
-        2927,
-        lambda: dp.t.make_resize(INTS[0], ORDERED, 3, constant=0, MO="InsertDeleteDistance"),
-    ),
     "resized in order": (
         2927,
         lambda: dp.t.make_resize(*INTS, 3, constant=0, MO="InsertDeleteDistance"),
@@ -252,18 +222,13 @@ def test_columns_that_are_declared_to_have_nan_pass():
     assert transformation_map(to_floats(nan=True), [dp.polars.Bound(per_group=1)]) is not None
 
 
-HEADS = {
-    "odometer": lambda above: above >> oc.make_concurrent_odometer(*SCALAR, PURE),
-    "filter": lambda above: above >> filtered(SCALAR, d_in=1.0),
-    "compositor": lambda above: above >> oc.make_concurrent_composition(*SCALAR, PURE, 1.0, [1.0]),
-}
-
-
-@pytest.mark.parametrize("name", HEADS)
-def test_a_fault_does_not_pass_before_a_handle(name):
+def test_a_fault_does_not_pass_before_a_handle():
     """The data of a handle come from the transformation: its launches do not show it."""
-    with pytest.raises(AdvisoryError, match="opendp#2935"):
-        HEADS[name](user(mean, output=SCALAR))
+    above = user(mean, output=SCALAR)
+    compositor = oc.make_concurrent_composition(*SCALAR, PURE, 1.0, [1.0])
+    for one in (compositor, filtered(SCALAR, d_in=1.0), an_odometer(space=SCALAR)):
+        with pytest.raises(AdvisoryError, match="opendp#2935"):
+            above >> one
 
 
 def test_an_odometer_without_a_bound_refuses_at_the_launch():
@@ -287,23 +252,10 @@ def test_a_fault_behind_a_transformation_without_a_record_is_seen():
 # --- amplification ----------------------------------------------------------------------------
 
 
-def test_two_amplified_launches_on_one_sample_are_refused():
-    """They were charged .988 together; the likelihood ratio of two answers is exp(1.850)."""
-    one = response()
-    assert one.map(1) == pytest.approx(log(1 + 0.1 * (exp(2) - 1)))
-    assert 2 * one.map(1) == pytest.approx(0.988, abs=1e-3)
-    root = filtered(SAMPLE)([0] * 10)
-    for _ in range(2):
-        with pytest.raises(AdvisoryError, match="amplify the whole filter"):
-            root(one)
-    assert root.privacy_loss() == 0.0
-
-
 def test_a_whole_filter_is_amplified():
     inner = filtered(SAMPLE, d_out=4.0)
     whole = dp.c.make_population_amplification(inner, 100)
     assert whole.map(1) == pytest.approx(log(0.9 + 0.1 * exp(4)))
-    assert whole.map(1) == pytest.approx(1.850, abs=1e-3)
     root = whole([0] * 10)
     plain = dp.c.make_composition([SAMPLE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.5)])
     for _ in range(2):
@@ -316,9 +268,7 @@ def test_a_whole_filter_is_amplified():
 
 UNDER = {
     "compositor": lambda one: oc.make_concurrent_composition(*SAMPLE, PURE, 1, [9.0])(ZEROS)(one),
-    "child odometer": lambda one: filtered(SAMPLE)(ZEROS)(
-        oc.make_concurrent_odometer(*SAMPLE, PURE)
-    )(one),
+    "child odometer": lambda one: filtered(SAMPLE)(ZEROS)(an_odometer(space=SAMPLE))(one),
     "filter of OpenDP": lambda one: filtered(SAMPLE)(ZEROS)(
         dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*SAMPLE, PURE), 1, 0.9)
     )(one),
@@ -342,20 +292,6 @@ def test_nothing_below_an_account_is_amplified(name):
 # --- the price is OpenDP's, of what runs ------------------------------------------------------
 
 
-def noisy(scale):
-    return INTS >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
-
-
-def test_a_list_that_is_changed_later_changes_no_price():
-    """The composition was priced anew from the caller's list: .001 for 1,000."""
-    parts = [noisy(0.001)]
-    made = dp.c.make_composition(parts)
-    parts[:] = [noisy(1000.0)]
-    root = filtered(d_out=2000.0)([1])
-    root(made)
-    assert root.privacy_loss() == made.map(1) == 1000.0
-
-
 def test_faults_are_looked_for_in_what_runs():
     """Whatever is in the caller's list by now."""
     bits = dp.m.make_randomized_response_bitvec(*BITS, f=0.5)
@@ -370,15 +306,10 @@ def test_faults_are_looked_for_in_what_runs():
     assert measurement_map(fine, 1) == fine.map(1)
 
 
-@pytest.mark.parametrize(
-    "of",
-    [deque, lambda parts: dict(enumerate(parts)).values()],
-    ids=["deque", "values"],
-)
-def test_parts_that_cannot_be_looked_at_are_refused(of):
+def test_parts_that_cannot_be_looked_at_are_refused():
     """A threshold in it was charged the δ of OpenDP, .0989 for .2689."""
     try:
-        made = dp.c.make_composition(of([noisy(1.0), noisy(1.0)]))
+        made = dp.c.make_composition(deque([laplace(), laplace()]))
     except Exception:
         pytest.skip("OpenDP does not take it")
     with pytest.raises(AdvisoryError, match="pass a list or a tuple"):
@@ -393,10 +324,7 @@ PLAIN = dp.lazyframe_domain(COLUMNS)
 ROWS = pl.LazyFrame(schema={"id": pl.String, "zip": pl.String})
 GOOD = pl.LazyFrame({"id": ["1", "2"], "zip": ["01.02.2003", "02.02.2003"]})
 BAD = pl.LazyFrame({"id": ["1", "2"], "zip": ["01.02.2003", "x"]})
-NUMBERS = (
-    pl.LazyFrame({"id": ["1", "2"], "zip": ["1", "2"]}),
-    pl.LazyFrame({"id": ["1", "2"], "zip": ["1", "300"]}),
-)
+NUMBERS = pl.LazyFrame({"id": ["1", "2"], "zip": ["1", "2"]})
 COUNT = dp.len(1.0, signed=True)
 ONE_ROW = [dp.polars.Bound(per_group=1)]
 
@@ -412,23 +340,21 @@ def private(plan, domain=PLAIN, metric=SYMMETRIC, **more):
 
 
 STRICT = {
-    "cast": (ZIP.cast(pl.Int32), NUMBERS[0], BAD),
-    "numeric cast": (ZIP.cast(pl.Int64, strict=False).cast(pl.Int8), *NUMBERS),
-    "to_date": (ZIP.str.to_date("%d.%m.%Y"), GOOD, BAD),
-    "strptime": (ZIP.str.strptime(pl.Date, "%d.%m.%Y"), GOOD, BAD),
-    "replace_strict": (ZIP.replace_strict({"1": "a", "2": "b"}), *NUMBERS),
+    "cast": (ZIP.cast(pl.Int32), NUMBERS),
+    "to_date": (ZIP.str.to_date("%d.%m.%Y"), GOOD),
+    "replace_strict": (ZIP.replace_strict({"1": "a", "2": "b"}), NUMBERS),
 }
 
 
 @pytest.mark.parametrize("name", STRICT)
 def test_one_malformed_row_does_not_decide_whether_a_plan_answers(name):
     """10 of 10 answers without the row, none with it, at any loss."""
-    key, good, bad = STRICT[name]
+    key, good = STRICT[name]
     made = private(grouped(key, good.select(key.alias("key")).collect().lazy()))
     assert made(good).collect().height == 2
     with pytest.raises(dp.OpenDPException):  # which tells of the row
-        made(bad).collect()
-    for data in (good, bad):
+        made(BAD).collect()
+    for data in (good, BAD):
         root = filtered((PLAIN, SYMMETRIC))(data)
         with pytest.raises(AdvisoryError, match="strict=False"):
             root(made)
@@ -471,33 +397,14 @@ def test_a_strict_conversion_is_refused_wherever_it_is(name):
         root(made)
 
 
-def test_a_lenient_identifier_passes():
-    space, d_in, made = by_identifier(LENIENT_KEY)
-    assert filtered(space, d_in=d_in)(BAD)(made).collect().height == 1
-
-
-def test_a_context_refuses_a_strict_key_before_it_charges():
-    context = oc.concurrent_context(
-        data=BAD, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
-    )
-    keys = pl.LazyFrame({"zip": [1]}, schema={"zip": pl.Int32})
-
-    def query(key):
-        counts = context.query(epsilon=0.1).group_by(key).agg(dp.len(signed=True))
-        return counts.with_keys(keys)
-
-    with pytest.raises(AdvisoryError, match="strict=False"):
-        query(STRICT_KEY).release()
-    assert context.current_privacy_loss() == 0.0
-    assert query(LENIENT_KEY).release().collect().height == 1
-
-
 def test_conversions_pass_in_rows_where_they_are_lenient():
     keys = pl.LazyFrame({"key": [1, 2]}, schema={"key": pl.Int32})
     in_rows = grouped(pl.col("n"), keys, ROWS.with_columns(n=STRICT_KEY))
     root = filtered((PLAIN, SYMMETRIC))(BAD)
     for plan in (grouped(LENIENT_KEY, keys), in_rows):
         assert root(private(plan)).collect().height == 2
+    space, d_in, made = by_identifier(LENIENT_KEY)
+    assert filtered(space, d_in=d_in)(BAD)(made).collect().height == 1
 
 
 BERLIN = {"format": "%Y-%m-%d %H:%M", "time_zone": "Europe/Berlin", "strict": False}
@@ -555,16 +462,6 @@ def test_unknown_references_accept_nothing(accepted):
     for wrong in (2930, None, ["opendp#2930"]):
         with pytest.raises(ConcurrentError, match="^references"):
             oc.accept_advisories(wrong)
-    assert accepted == set()
-
-
-def test_no_message_accepts_a_fault(accepted):
-    """A message calls constructors only."""
-    message = oc.serialize(dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), 1))
-    hostile = message.replace("make_laplace", "accept_advisories")
-    for text in (hostile, hostile.replace("measurements", "opendp_concurrent")):
-        with pytest.raises(ConcurrentError):
-            oc.deserialize(text)
     assert accepted == set()
 
 

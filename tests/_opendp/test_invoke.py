@@ -1,5 +1,6 @@
 """What ``invoke`` does differently from OpenDP's Python, and must do alike."""
 
+import ctypes
 import gc
 import math
 import subprocess
@@ -12,33 +13,26 @@ import pytest
 from opendp import _convert
 from opendp._lib import lib
 
-import opendp_concurrent as oc
 from opendp_concurrent._opendp import private
 from opendp_concurrent._opendp.calls import invoke, to_pointer, transform
 from opendp_concurrent._opendp.data import evaluate, measurement_map, native_only, python_queryable
 from opendp_concurrent._opendp.private import PARTIAL_CONSTRUCTOR, made_as, to_then
 from opendp_concurrent.errors import InvalidTypeError
 
+from ..build import in_threads
 from ..forks import ran_in_forks
 
 ANSWERS = [
     ("bool", True),
-    ("bool", False),
     ("i32", -(2**31)),
-    ("u32", 2**32 - 1),
     ("i64", -(2**63)),
     ("u64", 2**64 - 1),
     ("f32", 0.5),
-    ("f64", 0.1),
     ("f64", -math.inf),
     ("usize", 7),
-    ("u8", 255),
     ("String", "naïve"),
-    ("Vec<bool>", [True, False]),
-    ("Vec<i32>", [1, -2, 3]),
     ("Vec<f64>", [0.1, math.inf, -0.0]),
     ("Vec<f64>", []),
-    ("Vec<u64>", [2**64 - 1]),
     ("Vec<String>", ["a", ""]),
     ("HashMap<String, f64>", {"a": 0.5}),
     ("ExtrinsicObject", {"any": ["thing"]}),
@@ -62,40 +56,21 @@ def test_an_answer_is_converted_as_opendp_converts_it(space, kind, answer):
     assert repr(found) == repr(expected)
 
 
-def test_nan_is_converted(space):
-    measurement = answering(space, "Vec<f64>", [math.nan])
-    pointer = to_pointer([1], measurement.input_carrier_type)
-    assert math.isnan(invoke(measurement, pointer)[0])
-
-
 def test_converted_data_serve_many_launches_and_threads(space):
     count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1e-9)
     pointer = to_pointer([1] * 1000, count.input_carrier_type)
     answers = []
-
-    def work():
-        for _ in range(200):
-            answers.append(invoke(count, pointer))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda _: answers.extend(invoke(count, pointer) for _ in range(200)), range(4))
     assert answers == [1000] * 800
 
 
 def test_a_transformation_leaves_its_result_converted(space):
     clamp = dp.t.make_clamp(*space, (0, 2))
-    total = clamp.output_space >> dp.t.then_sum()
     pointer = to_pointer([1, 5, -3], clamp.input_carrier_type)
     assert dp.t.make_sum(*clamp.output_space)(transform(clamp, pointer)) == 3
-    assert total is not None
 
 
 # --- threads may call OpenDP's functions, which it configures anew before each call --------------
-
-dp.enable_features("contrib")
 
 
 def converters(function):
@@ -103,7 +78,6 @@ def converters(function):
 
 
 def test_a_call_leaves_the_converters_that_another_thread_may_be_using():
-    assert oc
     measurement = dp.m.make_laplace(
         dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), 1.0
     )
@@ -115,19 +89,13 @@ def test_a_call_leaves_the_converters_that_another_thread_may_be_using():
         assert converters(function)[0] is before[0]
 
 
-class _Any:
-    @classmethod
-    def from_param(cls, value):
-        return value
-
-
 class _Frees:
     """Reading it frees an object of OpenDP, as the garbage collector does at any moment."""
 
     @property
     def from_param(self):
         other = lib["opendp_core___transformation_free"]
-        other.argtypes = [_Any]
+        other.argtypes = [ctypes.c_void_p]
         return lambda value: value
 
 
@@ -262,7 +230,6 @@ def run(how, asked):
     armed[0] = False
     print("after", ask() in (1, [1]), flush=True)
 """
-SHARE = "oc.make_concurrent_composition(*space, PURE, 1, [0.1])"
 ASKED = {
     "sequential_launch": "launch(user(sequential, (0.1, 0.0)), sequential)",
     "pure_launch": "launch(user(PURE, 0.1))",
@@ -276,19 +243,20 @@ ASKED = {
     ),
     "transformation": (
         "lambda: (dp.t.make_user_transformation(*space, *space, lambda rows: "
-        f"rows[: interrupted(rows)], lambda d_in: d_in) >> {SHARE})([1])(user(PURE, 0.1, len))"
+        "rows[: interrupted(rows)], lambda d_in: d_in) >> "
+        "oc.make_concurrent_odometer(*space, PURE))([1])(user(PURE, 0.1, len))"
     ),
     "postprocessor": (
         "partial((oc.make_concurrent_odometer(*space, PURE) >> interrupted)([1]), "
         "user(PURE, 0.1, len))"
     ),
 }
-CASES = [(how, asked) for asked in ASKED.values() for how in ("raised", "sent")]
 
 
 @pytest.fixture(scope="module")
 def ran():
-    return ran_in_forks(PROGRAM, CASES)
+    cases = [(how, asked) for asked in ASKED.values() for how in ("raised", "sent")]
+    return ran_in_forks(PROGRAM, cases)
 
 
 @pytest.mark.parametrize("how", ["raised", "sent"])
@@ -380,7 +348,7 @@ def test_an_interrupt_loses_no_reference_that_native_code_holds(name, ran_throug
     assert int(moments) >= 1
 
 
-# --- _opendp/test_versions.py --------------------------------------------------------------------
+# --- other versions of OpenDP --------------------------------------------------------------------
 
 RENAMED = """
 import opendp.prelude

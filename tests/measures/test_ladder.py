@@ -4,14 +4,11 @@ import dataclasses
 import math
 from itertools import pairwise
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounting import ladder as ladder_at_delta
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
-from opendp_concurrent.fdp import order as powers
 
 T = oc.TradeoffFunction
 
@@ -57,17 +54,11 @@ def test_units_that_are_spent_are_those_of_the_record():
     assert after.remaining(T.laplace(0.3).power(6)) == T.laplace(0.3).power(2)
 
 
-# --- ladder at delta -----------------------------------------------------------------------------
-
-
-APPROXIMATE = dp.approximate(dp.max_divergence())
-
-
 def test_pairs_reach_the_optimal_composition():
     """562 launches of (0.01, 0) within (1, 1e-6), where best_rule admits 490: theory 12.11."""
     rule, d_out, typical = oc.accumulators.ladder(T.pure(0.01), 1e-6), (1.0, 1e-6), [(0.01, 0.0)]
     assert oc.accumulators.launches_admitted(rule, d_out, typical) == 562
-    spent = rule.start(APPROXIMATE).after((0.01, 0.0), 562)
+    spent = rule.start().after((0.01, 0.0), 562)
     assert spent.within(d_out)
     assert spent.loss[0] <= 1.0 < spent.after((0.01, 0.0)).loss[0]
     best = oc.accumulators.best_rule(d_out, typical, alike=True)
@@ -75,6 +66,16 @@ def test_pairs_reach_the_optimal_composition():
     assert (
         oc.accumulators.launches_admitted(oc.accumulators.best_rule(d_out, typical), d_out, typical)
         == 490
+    )
+
+
+def test_a_unit_covers_failures_and_what_is_left_is_its_loss_if_it_is_finite():
+    rule, d_out = oc.accumulators.ladder(T.pure(0.5), 1e-6), (1.0, 1e-6)
+    assert rule.start().after((0.5, 0.0)).remaining(d_out) == (0.5, 0.0)
+    assert rule.start().after((0.5, 0.0), 2).remaining(d_out) == (0.0, 0.0)
+    assert rule.start().after((0.1, 1e-9)).spent is None
+    assert (
+        oc.accumulators.ladder(T.approximate(0.1, 1e-9), 1e-6).start().after((0.1, 1e-9)).spent == 1
     )
 
 
@@ -91,19 +92,6 @@ def test_what_remains_of_a_ladder_is_admitted():
     assert spent.after((0.1, 1.5)).remaining(d_out) == (0.0, 0.0)
 
 
-def test_what_remains_is_the_loss_of_the_units_that_are_left_if_it_is_finite():
-    rule, d_out = oc.accumulators.ladder(T.pure(0.5), 1e-6), (1.0, 1e-6)
-    assert rule.start().after((0.5, 0.0)).remaining(d_out) == (0.5, 0.0)
-    assert rule.start().after((0.5, 0.0), 2).remaining(d_out) == (0.0, 0.0)
-
-
-def test_a_failing_launch_needs_a_unit_that_fails():
-    assert oc.accumulators.ladder(T.pure(0.1), 1e-6).start().after((0.1, 1e-9)).spent is None
-    assert (
-        oc.accumulators.ladder(T.approximate(0.1, 1e-9), 1e-6).start().after((0.1, 1e-9)).spent == 1
-    )
-
-
 def test_a_slack_above_the_budget_is_refused():
     with pytest.raises(InvalidValueError, match=r"d_out\[1\]"):
         oc.accumulators.ladder(T.pure(0.1), 1e-3).check_budget((1.0, 1e-6))
@@ -114,22 +102,10 @@ def test_a_slack_above_the_budget_is_refused():
     "unit",
     [T.pure(0.01), T.approximate(0.01, 1e-9), T.gaussian(0.01), T.discrete_laplace(100.0, 1)],
 )
-def test_what_remains_takes_few_evaluations(unit, spent, monkeypatch):
-    """It took 20 launches that were tried, each by 14 comparisons or more."""
-    compared, read = [], []
-    is_at_most, epsilon = powers.is_at_most, T.epsilon
-    monkeypatch.setattr(
-        powers, "is_at_most", lambda *both: compared.append(both) or is_at_most(*both)
-    )
-    monkeypatch.setattr(T, "epsilon", lambda f, delta: read.append(delta) or epsilon(f, delta))
-    powers.least_power.cache_clear()
-    ladder_at_delta._epsilon.cache_clear()
+def test_what_remains_is_admitted_and_no_more(unit, spent):
     start = oc.accumulators.ladder(unit, 1e-6).start()
     state = start.after((0.0, 0.0)) if not spent else dataclasses.replace(start, spent=spent)
     largest, _ = state.remaining((1.0, 1e-6))
-    assert len(compared) <= 12
-    assert len(read) <= 30
-    monkeypatch.undo()
     assert state.after((largest, 0.0)).within((1.0, 1e-6))
     assert not state.after((largest * 1.0001, 0.0)).within((1.0, 1e-6))
 
@@ -185,11 +161,6 @@ def test_a_discrete_gaussian_leaves_what_its_certificate_allows():
     assert child.units(T.gaussian(0.11)) == 4
 
 
-def test_what_is_left_below_the_budget_is_that_of_the_squares():
-    after = oc.accumulators.residue(1.0).start(None).after(T.gaussian(0.6))
-    assert after.remaining(T.gaussian(0.9)).mu == pytest.approx(math.sqrt(0.81 - 0.36))
-
-
 def test_nothing_remains_of_a_budget_that_a_child_used_up():
     budget = T.gaussian(1.0)
     used = oc.accumulators.residue(mu=1.0).start(None).after(T.worst())
@@ -197,14 +168,14 @@ def test_nothing_remains_of_a_budget_that_a_child_used_up():
     assert used.remaining(T.gaussian(0.5)) == T.gaussian(0.0)
 
 
-def test_beyond_the_budget_what_the_squares_leave_remains():
+def test_what_the_squares_leave_remains_also_beyond_the_budget():
     """A bound above the budget: a Gaussian of what remains fits, and a larger one does not."""
     for launched in ([], [T.gaussian(0.6)], [T.pure(0.5), T.gaussian(0.3)], [T.gaussian(1.0)] * 2):
         after = oc.accumulators.residue(1.0).start(None)
         for one in launched:
             after = after.after(one)
         root = math.sqrt(sum(one.gaussian_bound**2 for one in launched))
-        for bound in (1.0, 1.2, 2.0):
+        for bound in (0.9, 1.0, 1.2, 2.0):
             d_out = T.gaussian(bound)
             remaining = after.remaining(d_out)
             assert remaining.mu >= math.sqrt(max(0.0, bound**2 - root**2)) - 1e-9
@@ -212,9 +183,6 @@ def test_beyond_the_budget_what_the_squares_leave_remains():
                 assert after.after(remaining).within(d_out)
                 if bound > 1.0:
                     assert not after.after(T.gaussian(remaining.mu + 1e-6)).within(d_out)
-    assert oc.accumulators.residue(1.0).start(None).remaining(T.gaussian(2.0)).mu == pytest.approx(
-        2.0
-    )
 
 
 def test_a_record_of_residues_continues_identically():
