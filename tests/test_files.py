@@ -6,10 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-import opendp.prelude as dp
 import pytest
 
-import opendp_concurrent as oc
 from opendp_concurrent.ledger.command import main
 
 pytest.importorskip("sqlalchemy")
@@ -17,10 +15,10 @@ from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.ledger.store import Store
 from opendp_concurrent.serving import AnswerStore
 
+from .build import laplace, opened
 from .forks import ran_in_forks
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="no modes")
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 
 
 @pytest.fixture(autouse=True)
@@ -35,16 +33,10 @@ def modes(folder):
     return {one.name: oct(one.stat().st_mode & 0o777) for one in folder.iterdir()}
 
 
-def launched(ledger):
-    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
-    root = oc.make_concurrent_filter(odometer, 1, 1.0, ledger=ledger)([1, 2])
-    root(SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0))
-
-
 def test_every_file_of_a_ledger_is_private(tmp_path):
     path = tmp_path / "budget.db"
     with create_ledger(path, "a") as ledger:
-        launched(ledger)
+        opened(ledger=ledger)(laplace(0.125))
         assert ledger.charged("") is True
         assert set(modes(tmp_path)) == {"budget.db", "budget.db-wal", "budget.db-shm"}
         assert set(modes(tmp_path).values()) == {"0o600"}
@@ -75,7 +67,7 @@ def test_the_mode_of_a_file_that_is_there_stays_and_is_told(tmp_path, mode, told
     for one in tmp_path.iterdir():
         one.chmod(mode)
     with caplog.at_level(logging.WARNING), open_ledger(path, "a") as ledger, AnswerStore(other):
-        launched(ledger)
+        opened(ledger=ledger)(laplace(0.125))
         assert set(modes(tmp_path).values()) == {oct(mode)}
     found = [one.getMessage() for one in caplog.records if "every user" in one.getMessage()]
     assert len(found) == (2 if told else 0)
