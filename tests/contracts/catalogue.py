@@ -418,12 +418,7 @@ def user_interactive(seen: Seen, measure: str) -> Any:
 def multiplicative_weights() -> Any:
     """Planned once: this takes half a second."""
     return Built("private_multiplicative_weights", table())(
-        dp.zero_concentrated_divergence(),
-        d_in=D_IN,
-        d_out=0.5,
-        universe=4,
-        queries=4,
-        size=10_000,
+        dp.zero_concentrated_divergence(), d_in=D_IN, d_out=0.5, universe=4, queries=4, size=10_000
     )
 
 
@@ -563,11 +558,7 @@ INTERACTIVE: dict[str, tuple[tuple[str, ...], Callable[[Seen], Any], Callable[[]
         lambda: oc.handles.NoisySum(lambda rows: rows > 0, bound=1, scale=10.0),
     ),
     **{
-        f"native queryable {name}": (
-            (),
-            partial(user_interactive, measure=name),
-            lambda: None,
-        )
+        f"native queryable {name}": ((), partial(user_interactive, measure=name), lambda: None)
         for name in ("pure", UNIFORM)
     },
 }
@@ -1089,12 +1080,7 @@ def _context(case: Case, **split: Any) -> Case:
 
     def start(data: Any) -> Any:
         return oc.concurrent_context(
-            data,
-            (metric, d_in),
-            (case.measure, loss),
-            domain=domain,
-            **split,
-            **orders_of(case),
+            data, (metric, d_in), (case.measure, loss), domain=domain, **split, **orders_of(case)
         )
 
     return on(case, start, top=True)
@@ -1166,10 +1152,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
         "make_bounded_interactive",
     ),
     _passing(
-        "looking on",
-        _postprocessing(looking_on),
-        "make_interactive_postprocessing",
-        protocol=True,
+        "looking on", _postprocessing(looking_on), "make_interactive_postprocessing", protocol=True
     ),
     _passing("remembering", _postprocessing(remembering, ({}, None)), protocol=True),
     _passing("counting", _postprocessing(counting, 0), protocol=True),
@@ -1220,9 +1203,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
     _of_engine("group truncate", tables.people, **tables.BY),
     _of_engine("public join", tables.narrow, "zone", {"hours": float}, {"a": 1.0, "b": None}),
     _step(
-        "private join",
-        _alone(tables.linked, "private_join", "others", how="semi"),
-        "private_join",
+        "private join", _alone(tables.linked, "private_join", "others", how="semi"), "private_join"
     ),
     _step("per unit", _alone(tables.people, "per_unit", tables.PERSONS), "per_unit"),
     _step("table to stream", _to_stream),

@@ -328,14 +328,7 @@ def nested(children):
     return made, launch
 
 
-SIDE_BY_SIDE = (
-    in_filter,
-    in_composition,
-    indexed,
-    parallel,
-    natively,
-    nested,
-)
+SIDE_BY_SIDE = (in_filter, in_composition, indexed, parallel, natively, nested)
 
 
 @pytest.mark.parametrize("side_by_side", SIDE_BY_SIDE, ids=lambda one: one.__name__)

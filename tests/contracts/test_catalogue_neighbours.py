@@ -40,10 +40,7 @@ ZONES = (
     "x" * 70_000,
 )
 HOURS = (0.0, -0.0, 0.5, 1.5, 5e-324, 1e-310, 1e300, inf, -inf, nan, None)
-STEPS = {
-    "truncate": (BOUNDED,),
-    "group_truncate": (BY["by"], BY["groups"], BY["rows"]),
-}
+STEPS = {"truncate": (BOUNDED,), "group_truncate": (BY["by"], BY["groups"], BY["rows"])}
 
 
 @cache
@@ -275,13 +272,7 @@ LINES = st.sampled_from(
 )
 BROKEN = st.sampled_from(
     [
-        *(
-            b"%d,secret-7261,0.5,1",
-            b"%d,secret-7261",
-            b"%d",
-            b"%d,a,0.5\r",
-            b'%d,"a"b,1',
-        ),
+        *(b"%d,secret-7261,0.5,1", b"%d,secret-7261", b"%d", b"%d,a,0.5\r", b'%d,"a"b,1'),
         *(b'%d,"secret-7261', b"%d,secret-7261\r,1", b"\r", b"%d,secret-7261\xff,1"),
         *(b"%d,\xed\xa0\x80,1", b'%d,"a,1', b"%d;a;1", b"%d,\xe9,1"),
     ]

@@ -191,9 +191,7 @@ def test_what_changes_is_charged_as_it_is_at_the_launch(noted, root):
 
 
 @pytest.mark.parametrize(
-    "wrapper",
-    [one for one in PASSING if one.role is Role.COMBINATOR],
-    ids=lambda one: one.name,
+    "wrapper", [one for one in PASSING if one.role is Role.COMBINATOR], ids=lambda one: one.name
 )
 @pytest.mark.parametrize("noted", SUBJECTS, ids=lambda one: one.name)
 def test_what_changes_inside_of_a_combinator_is_bounded_by_it(noted, wrapper):

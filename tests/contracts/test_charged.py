@@ -13,7 +13,17 @@ from opendp_concurrent.ledger import create_ledger
 from opendp_concurrent.ledger.store import Store
 from opendp_concurrent.queryables import session as sessions
 
-from ..build import DATA, PURE, SPACE, costing, laplace, opened
+from ..build import (
+    APPROXIMATE_ZCDP,
+    DATA,
+    PURE,
+    SPACE,
+    a_filter,
+    an_odometer,
+    costing,
+    laplace,
+    opened,
+)
 
 KINDS = [
     one
@@ -40,95 +50,67 @@ ALWAYS = {"TooFewRowsError"}  # raised by what reads a release, which has been c
 class Place:
     """A handle to launch on, what its root has spent, and whether it is inside a native one."""
 
-    def __init__(self, launch, spent, *, foreign_known=True, measure=PURE):
-        self.launch, self.spent = launch, spent
+    def __init__(self, launch, spent=None, *, foreign_known=True, measure=PURE):
+        self.launch, self.spent = launch, spent or launch.privacy_loss
         self.foreign_known, self.measure = foreign_known, measure
 
 
-def odometer(opaque=False, measure=PURE):
-    return oc.make_concurrent_odometer(*SPACE, measure, opaque_errors=opaque)
+def odometer(opaque):
+    return an_odometer(opaque_errors=opaque)
 
 
-def a_filter(opaque, path):
-    root = opened(opaque_errors=opaque)
-    return Place(root, root.privacy_loss)
-
-
-def an_odometer(opaque, path):
+def alone(opaque):
     root = odometer(opaque)(DATA)
     return Place(root, lambda: root.privacy_loss(1))
 
 
-def a_compositor(opaque, path):
-    made = oc.make_concurrent_composition(
-        *SPACE, PURE, 1, [0.125] * 8, **({"opaque_errors": True} if opaque else {})
-    )
-    root = made(DATA)
-    return Place(root, root.privacy_loss)
+def composition(opaque):
+    options = {"opaque_errors": True} if opaque else {}
+    return Place(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.125] * 8, **options)(DATA))
 
 
-def a_limit(opaque, path):
-    root = opened(opaque_errors=opaque)
-    limit = root(oc.c.make_limited(odometer(opaque), 1, 0.5, label="a"))
-    return Place(limit, root.privacy_loss)
+def below(opaque, query, **options):
+    """What is launched on a filter, which pays."""
+    root = opened(opaque_errors=opaque, **options)
+    return Place(root(query), root.privacy_loss)
 
 
-def a_child_odometer(opaque, path):
-    root = opened(opaque_errors=opaque)
-    return Place(root(odometer(opaque)), root.privacy_loss)
+def limit(opaque, **options):
+    made = oc.c.make_limited(odometer(opaque), 1, 0.5, label="a")
+    return below(opaque, made, **options)
 
 
-def a_child_filter(opaque, path):
-    root = opened(opaque_errors=opaque)
-    child = root(oc.make_concurrent_filter(odometer(opaque), 1, 0.5))
-    return Place(child, child.privacy_loss)
-
-
-def a_block(opaque, path):
-    made = oc.c.make_block_filter(
-        odometer(opaque), d_in=1, d_out=1.0, blocks=oc.c.by_key(lambda row: row % 2), keys=[0, 1]
-    )
-    root = made(DATA)
+def block(opaque):
+    by = oc.c.by_key(lambda row: row % 2)
+    root = oc.c.make_block_filter(odometer(opaque), 1, 1.0, blocks=by, keys=[0, 1])(DATA)
     return Place(lambda query: root([0, 1], query), lambda: root.privacy_loss(1))
 
 
-def sequential(opaque, path):
-    measure = dp.approximate(dp.zero_concentrated_divergence())
-    root = oc.make_concurrent_filter(odometer(opaque, measure), 1, (1.0, 1e-6))(DATA)
-    return Place(root, root.privacy_loss, measure=measure)
+def sequential(opaque):
+    return Place(
+        opened((1.0, 1e-6), APPROXIMATE_ZCDP, opaque_errors=opaque), measure=APPROXIMATE_ZCDP
+    )
 
 
-def on_a_ledger(opaque, path):
-    ledger = create_ledger(path, "survey")
-    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0, ledger=ledger)(DATA)
-    return Place(root, root.privacy_loss)
-
-
-def a_limit_on_a_ledger(opaque, path):
-    root = on_a_ledger(opaque, path).launch
-    limit = root(oc.c.make_limited(odometer(opaque), 1, 0.5, label="a"))
-    return Place(limit, root.privacy_loss)
-
-
-def in_opendps_composition(opaque, path):
+def in_opendps(opaque):
     outer = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [1.0])(DATA)
-    handle = outer(oc.make_concurrent_filter(odometer(opaque), 1, 1.0))
+    handle = outer(a_filter(opaque_errors=opaque))
     return Place(handle, lambda: handle.privacy_loss(1), foreign_known=False)
 
 
-PLACES = [
-    a_filter,
-    an_odometer,
-    a_compositor,
-    a_limit,
-    a_child_odometer,
-    a_child_filter,
-    a_block,
-    sequential,
-    on_a_ledger,
-    a_limit_on_a_ledger,
-    in_opendps_composition,
-]
+PLACES = {
+    "a filter": lambda opaque, ledger: Place(opened(opaque_errors=opaque)),
+    "an odometer": lambda opaque, ledger: alone(opaque),
+    "a composition": lambda opaque, ledger: composition(opaque),
+    "a limit": lambda opaque, ledger: limit(opaque),
+    "a child odometer": lambda opaque, ledger: below(opaque, odometer(opaque)),
+    "a child filter": lambda opaque, ledger: Place(opened()(a_filter(0.5, opaque_errors=opaque))),
+    "a block": lambda opaque, ledger: block(opaque),
+    "sequential": lambda opaque, ledger: sequential(opaque),
+    "on a ledger": lambda opaque, ledger: Place(opened(opaque_errors=opaque, ledger=ledger())),
+    "a limit on a ledger": lambda opaque, ledger: limit(opaque, ledger=ledger()),
+    "in a composition of OpenDP's": lambda opaque, ledger: in_opendps(opaque),
+}
 
 
 def fails(error):
@@ -163,9 +145,14 @@ def refused(place):
     yield "a native odometer of unknown kind", native
 
 
-@pytest.fixture(params=PLACES, ids=lambda one: one.__name__)
-def build(request, tmp_path):
-    return lambda opaque=False: request.param(opaque, tmp_path / "budget.db")
+@pytest.fixture
+def ledger(tmp_path):
+    return lambda: create_ledger(tmp_path / "budget.db", "survey")
+
+
+@pytest.fixture(params=PLACES)
+def build(request, ledger):
+    return lambda opaque=False: PLACES[request.param](opaque, ledger)
 
 
 def raised(place, query):
@@ -174,11 +161,11 @@ def raised(place, query):
     return found.value
 
 
-def test_a_refusal_says_that_nothing_is_charged(build):
+def test_a_refusal_says_that_nothing_is_charged(build, request):
     place = build()
     before = place.spent()
     for name, query in refused(place):
-        if name == "too expensive" and place.spent.__qualname__.startswith("an_odometer"):
+        if name == "too expensive" and "[an odometer]" in request.node.name:
             continue
         error = raised(place, query)
         assert isinstance(error, ConcurrentError), name
@@ -229,7 +216,7 @@ def test_a_launch_from_within_a_mechanism_is_not_charged_and_the_mechanism_is(bu
 
 
 def test_a_postprocessor_that_fails_after_the_charge_says_so():
-    chained = odometer() >> fails(KeyError("no"))
+    chained = an_odometer() >> fails(KeyError("no"))
     root = oc.make_concurrent_filter(chained, 1, 1.0)(DATA)
     with pytest.raises(KeyError) as found:
         root(laplace(0.125))
@@ -247,7 +234,7 @@ def test_one_exception_that_is_raised_twice_is_told_each_time():
         assert found.value is error
         return charged(error)
 
-    chained = oc.make_concurrent_filter(odometer() >> fails(error), 1, 1.0)(DATA)
+    chained = oc.make_concurrent_filter(an_odometer() >> fails(error), 1, 1.0)(DATA)
     assert charged(error) is None
     assert run(lambda: chained(laplace(0.125))) is True
     original = sessions.Session.price
@@ -270,11 +257,11 @@ WHEN = {"BEGIN IMMEDIATE": False, "INSERT INTO": False, "UPDATE": False, "COMMIT
 
 
 @pytest.mark.parametrize("at", WHEN)
-@pytest.mark.parametrize("path", [on_a_ledger, a_limit_on_a_ledger])
+@pytest.mark.parametrize("path", ["on a ledger", "a limit on a ledger"])
 @pytest.mark.parametrize("done", [False, True])
-def test_a_ledger_that_fails_says_what_is_known(monkeypatch, tmp_path, at, path, done):
+def test_a_ledger_that_fails_says_what_is_known(monkeypatch, ledger, at, path, done):
     """``done``: the statement was executed, and only its answer was lost."""
-    place = path(False, tmp_path / "budget.db")
+    place = PLACES[path](False, ledger)
     place.launch(laplace(0.125))
     take = Store._take
 
@@ -300,10 +287,10 @@ def test_a_ledger_that_fails_says_what_is_known(monkeypatch, tmp_path, at, path,
     assert place.spent() == (0.25 if done and at == "COMMIT" else 0.125)
 
 
-def test_a_closed_ledger_says_that_nothing_is_charged(tmp_path):
-    ledger = create_ledger(tmp_path / "budget.db", "survey")
-    root = oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=ledger)(DATA)
-    ledger.close()
+def test_a_closed_ledger_says_that_nothing_is_charged(ledger):
+    made = ledger()
+    root = opened(ledger=made)
+    made.close()
     with pytest.raises(errors.LedgerError) as found:
         root(laplace(0.125))
     assert charged(found.value) is False
