@@ -321,13 +321,12 @@ def shared(*ceiling: float) -> Any:
     return count >> Built("shared_release", count.output_space)(PURE(), *ceiling)
 
 
-def parity() -> Any:
+def parity(kind: type, value: Callable[[int], Any]) -> Any:
     """Whether the number of rows is odd, as data of randomized response."""
     return dp.t.make_user_transformation(
         *table(),
-        dp.atom_domain(T=bool),
-        dp.discrete_distance(),
-        lambda rows: len(rows) % 2 == 1,
+        *(dp.atom_domain(T=kind), dp.discrete_distance()),
+        lambda rows: value(len(rows) % 2),
         lambda d_in: min(d_in, 1),
     )
 
@@ -336,20 +335,9 @@ def as_frame() -> Any:
     """The rows as a LazyFrame."""
     return dp.t.make_user_transformation(
         *table(),
-        dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]),
-        dp.symmetric_distance(),
+        *(dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]), table()[1]),
         lambda rows: pl.LazyFrame({"n": rows}, schema={"n": pl.Int64}),
         lambda d_in: d_in,
-    )
-
-
-def parity_named() -> Any:
-    return dp.t.make_user_transformation(
-        *table(),
-        dp.atom_domain(T=int),
-        dp.discrete_distance(),
-        lambda rows: len(rows) % 2,
-        lambda d_in: min(d_in, 1),
     )
 
 
@@ -497,12 +485,14 @@ ONCE: dict[str, tuple[tuple[str, ...], Callable[[Seen], Any]]] = {
     "count of a frame": (_both("frame_count"), _frame),
     "randomized response of two": (
         ("make_certified_randomized_response_bool",),
-        lambda seen: parity() >> oc.m.make_certified_randomized_response_bool(0.75, PURE()),
+        lambda seen: (
+            parity(bool, bool) >> oc.m.make_certified_randomized_response_bool(0.75, PURE())
+        ),
     ),
     "randomized response of three": (
         ("make_certified_randomized_response",),
         lambda seen: (
-            parity_named() >> oc.m.make_certified_randomized_response([0, 1, 2], 0.5, PURE())
+            parity(int, int) >> oc.m.make_certified_randomized_response([0, 1, 2], 0.5, PURE())
         ),
     ),
     "private selection": (
@@ -769,11 +759,16 @@ def orders_of(case: Case) -> dict[str, Any]:
     return {"orders": ORDERS} if curves else {}
 
 
+def of_measure(measure: Any) -> Callable[[int], Any]:
+    """The loss of what is under a measure."""
+    return next(loss for make, loss in MEASURES.values() if make() == measure)
+
+
 def budget_of(case: Case) -> tuple[int, Any]:
     """A d_in, and a budget there that admits the case once; anything for an odometer."""
     d_in, loss = measured(case)
     if loss is None:
-        loss = next(loss(D_IN) for make, loss in MEASURES.values() if make() == case.measure)
+        loss = of_measure(case.measure)(D_IN)
     return d_in, loss
 
 

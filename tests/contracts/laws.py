@@ -42,6 +42,8 @@ from .catalogue import (
     is_ours,
     loss_known,
     odometer_for,
+    of_measure,
+    orders_of,
     release_on,
     stream,
     table,
@@ -72,6 +74,12 @@ def opened(case: Case) -> Talk | None:
         return case.open()
     except REFUSALS:
         return None
+
+
+def started(recipe: Recipe) -> tuple[list[Case], Talk | None]:
+    """The cases of a recipe, and the talk with the whole; no talk if anything is refused."""
+    cases = recipe.cases()
+    return cases or [], None if cases is None else opened(cases[-1])
 
 
 # --- a. maps ---------------------------------------------------------------------------------
@@ -154,20 +162,12 @@ def what_runs_inside_is_covered_by_the_map(recipe: Recipe) -> Iterator[str]:
         return
     loss = of_measure(innermost.measure)(D_IN)
     together = oc.make_concurrent_composition(
-        *innermost.space,
-        innermost.measure,
-        D_IN,
-        [loss] * ran,
-        **({"orders": (2.0, 4.0, 8.0)} if innermost.measure == dp.renyi_divergence() else {}),
+        *innermost.space, innermost.measure, D_IN, [loss] * ran, **orders_of(innermost)
     ).map(D_IN)
     if not has_map(whole.what, D_IN):
         return
     if not at_most(whole.measure, together, whole.what.map(D_IN)):
         yield f"{ran} releases ran, together {together}; the map is {whole.what.map(D_IN)}"
-
-
-def of_measure(measure: Any) -> Callable[[int], Any]:
-    return next(loss for make, loss in MEASURES.values() if make() == measure)
 
 
 def drain(talk: Talk, innermost: Case, most: int = 6) -> int:
@@ -196,10 +196,7 @@ def updates_reach_the_innermost_and_nobody_in_between(recipe: Recipe) -> Iterato
     transcripts = []
     for items in STREAMS:
         for at_once in (False, True):
-            cases = recipe.cases()
-            if cases is None:
-                return
-            talk = opened(cases[-1])
+            cases, talk = started(recipe)
             if talk is None:
                 return
             took = [talk.update_all(items)] if at_once else list(map(talk.update, items))
@@ -326,10 +323,7 @@ def what_refuses_charges_nothing(recipe: Recipe) -> Iterator[str]:
 
 def a_bad_query_charges_nothing(recipe: Recipe) -> Iterator[str]:
     """And is refused with an error of this package's or of OpenDP's."""
-    cases = recipe.cases()
-    if cases is None:
-        return
-    talk = opened(cases[-1])
+    cases, talk = started(recipe)
     if talk is None:
         return
     innermost = cases[0]
@@ -402,9 +396,8 @@ KEYS = (0, 1)  # of parts
 
 def a_query_with_a_name_is_its_message(recipe: Recipe) -> Iterator[str]:
     """Through all that passes messages on; what has a protocol of its own has no names."""
-    cases = recipe.cases()
-    talk = None if cases is None else opened(cases[-1])
-    if cases is None or talk is None:
+    cases, talk = started(recipe)
+    if talk is None:
         return
     if cases[0].continual and talk.update_all([5, None, 7]) is None and not is_opaque(recipe):
         return
@@ -461,10 +454,7 @@ def same(one: Callable[[], Any], other: Callable[[], Any]) -> bool:
 
 def handles_are_nobody_elses(recipe: Recipe) -> Iterator[str]:
     """Not copied, not pickled, and without data where Python lets one look."""
-    cases = recipe.cases()
-    if cases is None:
-        return
-    talk = opened(cases[-1])
+    cases, talk = started(recipe)
     if talk is None:
         return
     if cases[0].continual:
@@ -556,11 +546,8 @@ def no_part_of_static_data_takes_updates(recipe: Recipe) -> Iterator[str]:
     """The maximum over the parts holds for data that do not change."""
     if not any(one.name.startswith("in a part by") for one in recipe.wrappers):
         return
-    cases = recipe.cases()
-    if cases is None or not cases[0].continual:
-        return
-    talk = opened(cases[-1])
-    if talk is None:
+    cases, talk = started(recipe)
+    if talk is None or not cases[0].continual:
         return
     if talk.update(5) is not None:
         yield "a part of a parallel composition takes updates"

@@ -38,6 +38,7 @@ from .laws import (
     names_expected,
     opened,
     same_loss,
+    started,
     the_order_of_nesting_does_not_matter,
 )
 
@@ -95,8 +96,7 @@ def test_a_subject_answers_its_own_query(subject):
 
 
 def opens(recipe):
-    cases = recipe.cases()
-    return cases is not None and opened(cases[-1]) is not None
+    return started(recipe)[1] is not None
 
 
 def test_each_wrapper_takes_some_subjects():
@@ -274,9 +274,8 @@ def test_a_description_of_what_is_wrapped_is_true(name):
 def handles(recipes):
     """Those that can be opened, by name, with a query."""
     for recipe in recipes:
-        cases = recipe.cases()
-        talk = cases and opened(cases[-1])
-        if not talk:
+        _, talk = started(recipe)
+        if talk is None:
             continue
         for index, door in enumerate(talk.doors):
             if is_ours(door):

@@ -34,9 +34,10 @@ from .catalogue import (
     map_of,
     measured,
     odometer_for,
+    of_measure,
     release_on,
 )
-from .laws import is_measurement
+from .laws import is_measurement, started
 from .probes import Probe, Seen
 
 MAKE, LOSS = MEASURES[UNIFORM]
@@ -345,17 +346,13 @@ HALTS = next(one for one in WRAPPERS if one.name == "in a filter that halts")
 
 def open_after_a_refusal(recipe):
     """What answers after a filter that halts has refused."""
-    cases = recipe.cases()
-    if cases is None:
-        return
-    try:
-        talk = cases[-1].open()
-    except REFUSALS:
+    cases, talk = started(recipe)
+    if talk is None:
         return
     seen, innermost = cases[0].seen, cases[0]
     if not seen.launchers or not answers(talk.ask, cases[-1].query()):
         return
-    loss = next(loss for make, loss in MEASURES.values() if make() == innermost.measure)
+    loss = of_measure(innermost.measure)
     cost = loss(1) if innermost.measure != MEASURES["pure"][0]() else 100.0
     halting = [index for index, name in enumerate(reversed(cases[-1].layers)) if "halts" in name]
     launch = seen.launchers[-halting[0]][1]
@@ -386,12 +383,8 @@ def test_a_filter_that_halts_closes_all(other):
 
 def taken_after_an_invalid_update(recipe):
     """What is fed after an update that is no item of the stream."""
-    cases = recipe.cases()
-    if cases is None:
-        return
-    try:
-        talk = cases[-1].open()
-    except REFUSALS:
+    cases, talk = started(recipe)
+    if talk is None:
         return
     if talk.update(5) is None:
         return
