@@ -83,7 +83,7 @@ class _Columns:
         more = self.steps(table.data, table.indices) - empty[table.indices]
         extra = scipy.sparse.csr_array((more, table.indices, table.indptr), shape=table.shape)
         columns = extra.tocsc()
-        both = [columns[:, at].multiply(columns[:, other]).sum() for at, other in self.pairs]
+        both = [columns[:, [at]].multiply(columns[:, [other]]).sum() for at, other in self.pairs]
         sums = extra.sum(axis=0) + table.shape[0] * empty
         return np.concatenate([sums, np.array(both, dtype=np.int64)])
 

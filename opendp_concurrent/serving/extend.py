@@ -307,7 +307,7 @@ def _neighbours(case: _Case) -> Iterator[str]:
     hits, others = (seen[one][-half:].count(event) for one in (side, 1 - side))
     bound, miss = scipy.special.betaincinv, FAILURE / 2  # the limits of Clopper and Pearson
     low = float(bound(hits, half - hits + 1, miss)) if hits else 0.0
-    high = float(bound(others + 1, half - others, 1 - miss)) if others < half else 1.0
+    high = 1 - float(bound(half - others, others + 1, miss)) if others < half else 1.0
     orders = ORDERS if callable(case.made.map(case.d_ins[0])) else None  # of a Rényi curve
     profile = cast(case.made, dp.smoothed_max_divergence(), orders=orders).map(case.d_ins[0])
     for epsilon in EPSILONS:
