@@ -11,7 +11,8 @@ from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.numerics.bracket import to_spend
 
-PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
+from ..build import APPROXIMATE, PURE, ZCDP
+
 SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
 RULES = [
     oc.accumulators.advanced(1e-6),
@@ -35,11 +36,7 @@ def test_shares_fit_and_cannot_be_larger(rule, epsilon, launches):
 
 @pytest.mark.parametrize("launches", [1, 7, 100, 10**7])
 def test_shares_of_sums_fit(launches):
-    for measure, d_out in (
-        (PURE, 1.0),
-        (APPROXIMATE, (1.0, 1e-6)),
-        (dp.zero_concentrated_divergence(), 0.1),
-    ):
+    for measure, d_out in ((PURE, 1.0), (APPROXIMATE, (1.0, 1e-6)), (ZCDP, 0.1)):
         share = oc.c.largest_share((measure, d_out), launches)
         start = oc.accumulators.basic().start(composition_measure(measure))
         state = start.after(share, launches)
@@ -67,19 +64,13 @@ def test_weights_are_kept():
 
 def test_each_rule_gives_the_share_of_its_theorem():
     budget, k = (APPROXIMATE, (1.0, 1e-6)), 100
-    shares = {
-        repr(rule): oc.c.largest_share(budget, k, accumulator=rule)[0]
-        for rule in (
-            oc.accumulators.basic(),
-            oc.accumulators.advanced(1e-6),
-            oc.accumulators.zcdp(1e-6),
-        )
-    }
-    assert shares["basic()"] == pytest.approx(0.01, rel=1e-12)
-    assert shares["advanced(delta_slack=1e-06)"] == pytest.approx(
-        math.sqrt(0.0349378095 / k), rel=1e-8
-    )
-    assert shares["zcdp(delta_slack=1e-06)"] == pytest.approx(math.sqrt(0.0487119408 / k), rel=1e-4)
+    for rule, share, within in (
+        (oc.accumulators.basic(), 0.01, 1e-12),
+        (oc.accumulators.advanced(1e-6), math.sqrt(0.0349378095 / k), 1e-8),
+        (oc.accumulators.zcdp(1e-6), math.sqrt(0.0487119408 / k), 1e-4),
+    ):
+        found = oc.c.largest_share(budget, k, accumulator=rule)[0]
+        assert found == pytest.approx(share, rel=within)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +84,8 @@ def test_each_rule_gives_the_share_of_its_theorem():
     ids=["gdp", "renyi", "zcdp", "tcdp"],
 )
 def test_scales_of_gaussian_noise(measure, d_out, expected):
-    scale = oc.c.smallest_scale(
-        lambda scale: oc.m.make_certified_gaussian(*SCALAR, scale, measure()),
-        1.0,
-        d_out,
-        launches=100,
-    )
+    make = lambda scale: oc.m.make_certified_gaussian(*SCALAR, scale, measure())  # noqa: E731
+    scale = oc.c.smallest_scale(make, 1.0, d_out, launches=100)
     assert scale == pytest.approx(expected, rel=1e-9)
 
 

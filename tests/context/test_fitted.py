@@ -11,12 +11,13 @@ from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.queryables.mechanism import read_map
 
+from ..build import PURE, SPACE
+
 MOST = 100
 FEW = 9
 DATA = [1, 2, 3, 4, 5]
 UNIT = dp.unit_of(contributions=1)
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
-INTS = dp.vector_domain(dp.atom_domain(T=int))
+INTS = SPACE[0]
 FLOATS = dp.vector_domain(dp.atom_domain(T=float, nan=False))
 
 
@@ -46,13 +47,9 @@ def query(loss, make=oc.concurrent_context, data=DATA, domain=INTS, unit=UNIT):
 
 
 OPENDPS = [
-    (dp.loss_of(epsilon=1.0), "laplace"),
-    (dp.loss_of(epsilon=0.3), "geometric"),
-    (dp.loss_of(epsilon=1e-9), "laplace"),
-    ((PURE, 41.7), "laplace"),
-    (dp.loss_of(rho=0.37), "gaussian"),
-    (dp.loss_of(rho=0.37), "laplace"),
-    (dp.loss_of(rho=1e-12), "gaussian"),
+    *((dp.loss_of(epsilon=1e-9), "laplace"), (dp.loss_of(epsilon=0.3), "geometric")),
+    *(((PURE, 41.7), "laplace"), (dp.loss_of(rho=0.37), "laplace")),
+    *((dp.loss_of(rho=loss), "gaussian") for loss in (1e-12, 0.37)),
     (dp.loss_of(epsilon=1.1, delta=1e-7), "gaussian"),
     (dp.loss_of(epsilon=0.7, delta=1e-7), "laplace"),
     (dp.loss_of(rho=0.2, delta=1e-7), "gaussian"),
@@ -78,12 +75,8 @@ def test_the_scale_is_the_one_that_opendp_finds(builds, loss, noise):
     assert found.param == scales[-1]
 
 
-OURS = [
-    {"mu": 0.4},
-    {"epsilon": 1.3, "alpha": 8.0},
-    {"rho": 0.5, "omega": 8.0},
-    {"tradeoff": oc.TradeoffFunction.gaussian(0.8)},
-]
+OURS = [{"mu": 0.4}, {"epsilon": 1.3, "alpha": 8.0}, {"rho": 0.5, "omega": 8.0}]
+OURS.append({"tradeoff": oc.TradeoffFunction.gaussian(0.8)})
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian", "geometric"])

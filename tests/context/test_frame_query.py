@@ -6,13 +6,11 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-)
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+
+from ..build import PURE
 
 pl = pytest.importorskip("polars")
-
 MOST = 100
 UNIT = dp.unit_of(contributions=1)
 PLANS = {
@@ -67,9 +65,8 @@ def test_the_scale_is_the_one_that_opendp_finds(context, builds, loss, plan):
     assert len(ours) <= MOST
     assert found.check(1, d_out)
     builds.clear()
-    PLANS[plan](
-        context((measure, d_out), dp.Context.compositor, split_evenly_over=1).query()
-    ).resolve()
+    theirs = context((measure, d_out), dp.Context.compositor, split_evenly_over=1)
+    PLANS[plan](theirs.query()).resolve()
     assert ours[-1] == builds[-1]
 
 
@@ -105,9 +102,8 @@ def test_all_of_epsilon_and_delta_may_be_spent(context, builds):
 def test_what_needs_no_noise_gets_none(context, builds, frame):
     margin = dp.polars.Margin(by=(), max_length=1000, invariant="lengths")
     changes = dp.unit_of(changes=1)
-    open_ = oc.concurrent_context(
-        frame, changes, dp.loss_of(epsilon=1.0), margins=[margin], split_evenly_over=1
-    )
+    terms = {"margins": [margin], "split_evenly_over": 1}
+    open_ = oc.concurrent_context(frame, changes, dp.loss_of(epsilon=1.0), **terms)
     assert open_.query().select(dp.len(signed=True)).resolve().map(1) == 0.0
     assert builds == [(0.0, None)]
 
@@ -137,8 +133,6 @@ def test_the_rest_of_a_query_is_opendps(context):
 
 # --- the mechanisms of this package ----------------------------------------------------------
 
-PURE = dp.max_divergence()
-
 
 def test_each_constructor_of_vectors_is_a_method_on_a_frame(context):
     """Polars itself has four of the names, for its own methods."""
@@ -148,13 +142,8 @@ def test_each_constructor_of_vectors_is_a_method_on_a_frame(context):
     query = context(dp.loss_of(epsilon=1.0)).query(epsilon=0.5)
     for name in [*names - {"where"}, "compositor", "parallel_composition"]:
         assert callable(getattr(query, name)), name
-    assert {name for name in names if hasattr(pl.LazyFrame, name)} == {
-        "cast",
-        "count",
-        "mean",
-        "sum",
-        "with_columns",
-    }
+    ambiguous = {name for name in names if hasattr(pl.LazyFrame, name)}
+    assert ambiguous == {"cast", "count", "mean", "sum", "with_columns"}
     with pytest.raises(AttributeError, match="no attribute 'sparse_vektor'"):
         _ = query.sparse_vektor
 
@@ -178,17 +167,15 @@ def test_a_query_that_is_no_count_is_refused_with_the_reason(context):
     open_ = context(dp.loss_of(epsilon=1.0))
     search = open_.query(epsilon=0.5).above_threshold(PURE, 1, threshold=10).release()
     query = open_.query()
-    for one in (
-        query,
-        query.filter(pl.col("age") > 25),
-        query.select(pl.col("age").sum()),
-        query.select(dp.len(signed=True)),
-        query.select(pl.len(), pl.col("age").sum()),
-        query.select(pl.len() * 2),
-    ):
-        with pytest.raises(
-            InvalidTypeError, match=r"certifies no sensitivity.*select\(pl.len\(\)\)"
-        ):
+    reason = r"certifies no sensitivity.*select\(pl.len\(\)\)"
+    selected = (
+        pl.col("age").sum(),
+        dp.len(signed=True),
+        [pl.len(), pl.col("age").sum()],
+        pl.len() * 2,
+    )
+    for one in (query, query.filter(pl.col("age") > 25), *map(query.select, selected)):
+        with pytest.raises(InvalidTypeError, match=reason):
             search(one)
     with pytest.raises(InvalidTypeError, match="^the query is a count without noise"):
         open_.query(epsilon=0.1).select(pl.len()).release()
@@ -220,24 +207,19 @@ def test_a_plan_from_elsewhere_is_no_longer_the_whole_frame(context):
 
 # --- measures of this package ----------------------------------------------------------------
 
-OWN = {
-    "Gaussian": {"mu": 0.5},
-    "one order": {"epsilon": 0.5, "alpha": 4.0},
-    "tCDP": {"rho": 0.5, "omega": 20.0},
-}
+OWN = {"count": {"mu": 0.5}, "both": {"epsilon": 0.5, "alpha": 4.0}}
+OWN["filtered"] = {"rho": 0.5, "omega": 20.0}
 
 
-@pytest.mark.parametrize(
-    ("own", "plan"), [("Gaussian", "count"), ("one order", "both"), ("tCDP", "filtered")]
-)
-def test_a_measure_of_this_package_gets_noise_of_opendp(context, builds, own, plan):
-    measure, d_out = oc.loss_of(**OWN[own])
-    query = PLANS[plan](context((measure, d_out)).query(**OWN[own]))
+@pytest.mark.parametrize("plan", OWN)
+def test_a_measure_of_this_package_gets_noise_of_opendp(context, builds, plan):
+    measure, d_out = oc.loss_of(**OWN[plan])
+    query = PLANS[plan](context((measure, d_out)).query(**OWN[plan]))
     found = query.resolve()
     assert len(builds) <= MOST
     assert found.output_measure == measure
     assert found.check(1, d_out)
-    assert not found.check(1, oc.loss_of(**{**OWN[own], next(iter(OWN[own])): 0.499})[1])
+    assert not found.check(1, oc.loss_of(**{**OWN[plan], next(iter(OWN[plan])): 0.499})[1])
     assert query.release().collect().height == 1
 
 
@@ -258,13 +240,9 @@ def test_scales_in_the_plan_are_enough_under_each_measure(context):
 def test_a_count_that_no_neighbour_changes_is_answered_without_noise(unit):
     """OpenDP answers it; it was refused as a count without noise."""
     margins = [dp.polars.Margin(invariant="lengths")] if unit == "invariant" else []
-    context = oc.concurrent_context(
-        data=pl.LazyFrame({"a": [1, 2, 3]}),
-        privacy_unit=UNIT if unit == "invariant" else dp.unit_of(changes=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-        margins=margins,
-    )
+    unit, frame = UNIT if margins else dp.unit_of(changes=1), pl.LazyFrame({"a": [1, 2, 3]})
+    terms = {"margins": margins, "split_evenly_over": 1}
+    context = oc.concurrent_context(frame, unit, dp.loss_of(epsilon=1.0), **terms)
     assert context.query().select(pl.len()).release().collect().item() == 3
 
 
@@ -275,9 +253,7 @@ def test_a_column_of_a_type_that_opendp_does_not_read_is_refused_by_its_type(kin
     """It was refused as data that are no LazyFrame."""
     frame = pl.LazyFrame({"a": [1], "odd": pl.Series([None], dtype=kind)})
     with pytest.raises(InvalidTypeError, match=r"leave out: odd \(") as caught:
-        oc.concurrent_context(
-            data=frame, privacy_unit=UNIT, privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1
-        )
+        oc.concurrent_context(frame, UNIT, dp.loss_of(epsilon=1.0), split_evenly_over=1)
     assert str(kind) in str(caught.value)
     assert "a (Int64)" not in str(caught.value)
 

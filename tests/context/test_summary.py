@@ -1,15 +1,22 @@
-"""A query says its noise and its accuracy before it is released, and nothing is charged."""
+"""A query says its noise and its accuracy before it is released; noisy integers are frames."""
 
 import math
+from datetime import date, datetime
+from fractions import Fraction
 
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.context.answers import summarize
+from opendp_concurrent.context.answers import (
+    ACCURACIES,
+    LISTED,
+    Labels,
+    Noise,
+    library_of,
+    summarize,
+)
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-
-dp.enable_features("contrib", "honest-but-curious")
 
 
 def context(**loss):
@@ -76,11 +83,48 @@ def test_noise_that_is_not_known_is_refused():
 
 def test_a_summary_says_what_is_left():
     def said(loss, **options):
-        unit = dp.unit_of(contributions=1)
-        return str(
-            oc.concurrent_context([1], unit, dp.loss_of(epsilon=loss), **options).summarize()
-        )
+        unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=loss)
+        return str(oc.concurrent_context([1], unit, loss, **options).summarize())
 
     assert said(1.0).startswith("spent 0, remaining 1;")
     assert said(math.inf).startswith("spent 0, no bound;")
     assert said(1.0, split_evenly_over=3).startswith("spent 0, shares left: 3;")
+
+
+# --- frames ---------------------------------------------------------------------------------------
+
+NOISE = Noise("laplace", 3.0, 0.05)
+
+
+@pytest.mark.parametrize("name", ["polars", "pandas"])
+def test_a_row_for_each_key_in_the_units_of_the_column(name):
+    pytest.importorskip(name)
+    times = [datetime(2024, 1, 1, 9, 30), datetime(1970, 1, 1, 0, 0, 0, 1)]
+    days = [date(2024, 1, 1), date(2024, 1, 2)]
+    kinds = ("zone", str), ("day", date), ("ok", bool), ("at", datetime)
+    rows = list(zip("ab", days, (True, False), times, strict=True))
+    frame = Labels(kinds, rows).frame(library_of(frame=name), [3, -1], NOISE)
+    assert type(frame).__module__.startswith(name)
+    assert {one: frame[one].to_list() for one in frame.columns} == {
+        **{"zone": ["a", "b"], "day": days, "ok": [True, False], "at": times},
+        **{"value": [3, -1], "accuracy": [NOISE.accuracy()] * 2},
+    }
+    labels = Labels(value=float, unit=Fraction(1, 4))
+    assert labels.numbers(10) == 2.5
+    assert Labels(value=float, unit=Fraction("0.1")).numbers(3) == 0.3  # not 0.1 * 3
+    frame = labels.frame(library_of(frame=name), 10, NOISE)
+    assert frame["value"].to_list() == [2.5]
+    assert frame["accuracy"].to_list() == [0.25 * NOISE.accuracy()]
+
+
+def test_accuracies_are_tails_of_the_noise():
+    """Discrete Laplace noise: P(|Z| >= a) = 2 p^a / (1 + p) with p = exp(-1/scale)."""
+    for scale in (1.0, 7.5):
+        p = math.exp(-1 / scale)
+        found = ACCURACIES["laplace"](scale, 0.05)
+        assert 2 * p ** math.ceil(found) / (1 + p) <= 0.05 * (1 + 1e-9)
+        assert 2 * p ** (found - 1) / (1 + p) > 0.05
+    # wide discrete Gaussian noise is a step beyond the continuous one
+    wide, narrow = (ACCURACIES["gaussian"](scale, 0.05) for scale in (2 * LISTED, LISTED))
+    assert wide == pytest.approx(1 + 2 * 1.96 * LISTED, rel=1e-4)
+    assert narrow == pytest.approx(1.96 * LISTED, rel=1e-3)

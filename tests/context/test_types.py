@@ -21,6 +21,15 @@ STUB = ROOT / "opendp_concurrent" / "context" / "names.pyi"
 OWN = {name for cls in ConcurrentQuery.__mro__ for name in vars(cls)}
 
 
+HEAD = """# What editors know of a query on a list; tests/context/test_types.py writes it.
+# ruff: noqa: N803
+from typing import Any
+
+from .query import ConcurrentQuery
+
+class ListQuery(ConcurrentQuery):"""
+
+
 def parameters(make):
     """The parameters of a constructor in a query, each of which may be left out."""
     told = ["self"]
@@ -39,16 +48,7 @@ def stub():
         for name, (make, _) in sorted(constructors.items())
         if name not in OWN
     ]
-    head = [
-        "# What editors know of a query on a list; tests/context/test_types.py writes it.",
-        "# ruff: noqa: N803",
-        "from typing import Any",
-        "",
-        "from .query import ConcurrentQuery",
-        "",
-        "class ListQuery(ConcurrentQuery):",
-    ]
-    return "\n".join([*head, *methods, ""])
+    return "\n".join([HEAD, *methods, ""])
 
 
 def test_the_stub_has_the_constructors_of_a_query():

@@ -14,20 +14,20 @@ from opendp.mod import Odometer
 
 import opendp_concurrent as oc
 from opendp_concurrent._checks import CONSTRUCTORS, MODULE
-from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.serving import values as calls
 from opendp_concurrent.serving.kinds import BY_ANNOTATION, BY_NAME, OF_OPENDP
 from opendp_concurrent.serving.kinds import MESSAGE_KINDS as KINDS
 from opendp_concurrent.tables.domain import Tables, table_domain, units
 from opendp_concurrent.tables.schema import schema_of
 
-from ..build import APPROXIMATE, PURE, SPACE, ZCDP
+from ..build import APPROXIMATE, PURE, SPACE, ZCDP, a_filter
 from ..contracts import tables
-from ..contracts.catalogue import CASTS, PUBLIC
+from ..contracts.catalogue import PUBLIC
 from ..forks import run_program
 
-D_INS = (1, 2, 3, 7)
 STREAM = oc.integer_stream(0, 3), oc.event_presence()
+BITS = oc.integer_stream(0, 1), oc.event_presence()
 WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
 REAL = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
 GDP, TCDP = oc.gaussian_tradeoff(), oc.truncated_concentrated_divergence(20.0)
@@ -79,31 +79,31 @@ def blocks(by, keys):
     return oc.c.make_block_filter(on_tables, 1, 1.0, blocks=by, keys=keys)
 
 
+def by_blocks(partition):
+    return oc.c.make_block_filter(odometer(), 1, 1.0, blocks=partition)
+
+
 def bounded(accumulator):
     """A filter that adds losses up by an accumulator."""
-    return oc.make_concurrent_filter(odometer(accumulator, APPROXIMATE), 1, (1.0, 1e-6))
+    return a_filter((1.0, 1e-6), APPROXIMATE, accumulator)
 
 
+CHAIN = SPACE >> dp.t.then_cast_default(TOA=int)
 rules, col, Answer = oc.accumulators, oc.tables.col, oc.tables.Answer
 
 MADE = {
     "native chain": count,
-    "clamp and sum": lambda: (
-        SPACE >> dp.t.then_clamp((0, 9)) >> dp.t.then_sum() >> dp.m.then_gaussian(scale=9.0)
-    ),
-    "decimals": lambda: (
+    "clamp and sum": lambda: steps(1) >> dp.m.then_gaussian(scale=9.0),
+    "decimals": lambda: noisy(
         cut()
         >> oc.t.then_where(col("age").cast(oc.tables.Decimal(2)) < Decimal("17.95"))
         >> oc.t.then_table_count()
-        >> dp.m.then_laplace(scale=2.0)
     ),
     "native cast": lambda: dp.c.make_pureDP_to_zCDP(count()),
     "native list": lambda: dp.c.make_composition([count(), count(1.0)]),
     "native compositor": lambda: dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.5, 1.0]),
     "above threshold": lambda: oc.m.make_above_threshold(*SPACE, PURE, 1, scale=8.0, threshold=5),
-    "sparse vector": lambda: oc.m.make_sparse_vector(
-        *SPACE, PURE, 2, scale=8.0, threshold=5, max_hits=3, sensitivity=2
-    ),
+    "sparse vector": lambda: oc.m.make_sparse_vector(*SPACE, PURE, 2, 8.0, 5, 3, sensitivity=2),
     "guess and check": lambda: oc.m.make_guess_and_check(
         *SPACE, PURE, 1, max_hits=3, scale=8.0, tolerance=9.0, answer_scale=4.0
     ),
@@ -122,14 +122,10 @@ MADE = {
     "tCDP compositor": lambda: oc.make_concurrent_composition(
         *SPACE, TCDP, 1, [oc.TruncatedConcentrated(0.5, 20.0)]
     ),
-    "chained compositor": lambda: (
-        SPACE >> dp.t.then_cast_default(TOA=int) >> oc.then_concurrent_composition(PURE, 1, [0.5])
-    ),
+    "chained compositor": lambda: CHAIN >> oc.then_concurrent_composition(PURE, 1, [0.5]),
     "indexed": lambda: oc.c.make_indexed_composition(*SPACE, PURE, 1, [count(), count(1.0)]),
-    "filter": lambda: oc.make_concurrent_filter(odometer(), 2, 1.0),
-    "filter on a chain": lambda: oc.make_concurrent_filter(
-        SPACE >> dp.t.then_cast_default(TOA=int) >> odometer(), 2, 1.0
-    ),
+    "filter": lambda: a_filter(d_in=2),
+    "filter on a chain": lambda: oc.make_concurrent_filter(CHAIN >> odometer(), 2, 1.0),
     "any_time": lambda: bounded(rules.any_time(1e-7, 2.0)),
     "zcdp": lambda: bounded(rules.zcdp(1e-7)),
     "either": lambda: bounded(rules.either(rules.advanced(1e-7), rules.renyi(9.0, 1e-7))),
@@ -138,9 +134,7 @@ MADE = {
     "weights": lambda: oc.m.make_private_multiplicative_weights(
         *SPACE, PURE, d_in=1, d_out=1.0, universe=4, queries=9, size=9000
     ),
-    "projected": lambda: oc.m.make_projected_queries(
-        *SPACE, ZCDP, d_in=1, d_mids=[0.5], universe=4, size=100
-    ),
+    "projected": lambda: oc.m.make_projected_queries(*SPACE, ZCDP, 1, [0.5], universe=4, size=99),
     "counter": lambda: oc.m.make_counter(*STREAM, PURE, scale=4.0),
     "window": lambda: oc.m.make_window_counter(*STREAM, PURE, scale=4.0, window=4),
     "histogram": lambda: oc.m.make_histogram_counter(
@@ -148,26 +142,17 @@ MADE = {
     ),
     "alarm": lambda: oc.m.make_alarm(*STREAM, PURE, threshold=10, scale=4.0),
     "clamped counter": lambda: (
-        oc.t.make_stream_clamp(*STREAM, oc.integer_stream(0, 1))
-        >> oc.m.make_counter(oc.integer_stream(0, 1), oc.event_presence(), PURE, scale=4.0)
+        oc.t.make_stream_clamp(*STREAM, BITS[0]) >> oc.m.make_counter(*BITS, PURE, scale=4.0)
     ),
-    "a question on a stream": lambda: oc.c.make_on_stream(
-        *STREAM,
-        dp.t.make_count(dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance())
-        >> dp.m.then_laplace(scale=4.0),
-    ),
-    "stream": lambda: oc.c.make_concurrent_continual(
-        oc.make_concurrent_filter(oc.make_concurrent_odometer(*STREAM, PURE), 1, 1.0)
-    ),
+    "a question on a stream": lambda: oc.c.make_on_stream(*STREAM, count()),
+    "stream": lambda: oc.c.make_concurrent_continual(a_filter(space=STREAM)),
     "randomized response of values": lambda: oc.m.make_certified_randomized_response(
         ["a", "b", "c"], 0.75, PURE
     ),
     "parallel": lambda: oc.c.make_parallel_composition(
         *SPACE, oc.c.by_values({"low": [0, 1], "high": range(2, 5)}), {"low": count()}
     ),
-    "blocks": lambda: oc.c.make_block_filter(
-        odometer(), 1, 1.0, blocks=oc.c.by_values({"a": [1, 2], "b": [3]})
-    ),
+    "blocks": lambda: by_blocks(oc.c.by_values({"a": [1, 2], "b": [3]})),
     "many blocks": lambda: blocks(oc.c.by_column("zone"), ["a", "b"]),
     "blocks of integers": lambda: blocks(oc.c.by_column("age"), range(10**5)),
     "blocks of days": lambda: blocks(oc.c.by_column("day"), [date(2024, 2, 29)]),
@@ -230,15 +215,12 @@ MADE = {
 
 
 def losses(measurement):
-    found = []
-    for d_in in D_INS:
+    parts, found = 2 if "f64" in str(measurement.input_distance_type) else 1, []
+    for d_in in (1, 2, 3, 7):
         try:
-            loss = measurement.map(
-                d_in if "f64" not in str(measurement.input_distance_type) else d_in / 2
-            )
+            found.append(measurement.map(d_in / parts if parts > 1 else d_in))
         except (InvalidValueError, dp.OpenDPException) as error:
-            loss = type(error).__name__
-        found.append(loss)
+            found.append(type(error).__name__)
     return found
 
 
@@ -246,8 +228,7 @@ def losses(measurement):
 @pytest.mark.parametrize("name", MADE)
 def test_a_round_trip_keeps_the_space_the_kind_and_the_loss(name):
     made = MADE[name]()
-    message = dp.serialize(made)
-    short = oc.serialize(made)
+    message, short = dp.serialize(made), oc.serialize(made)
     assert len(short) <= len(message)
     assert oc.serialize(oc.deserialize(short)) == short
     for again in (
@@ -268,7 +249,7 @@ def test_a_round_trip_keeps_the_space_the_kind_and_the_loss(name):
 ODOMETERS = {
     "plain": odometer,
     "basic": lambda: odometer(oc.accumulators.basic()),
-    "on a chain": lambda: SPACE >> dp.t.then_cast_default(TOA=int) >> odometer(),
+    "on a chain": lambda: CHAIN >> odometer(),
     "Gaussian": lambda: oc.make_concurrent_odometer(*SPACE, GDP, accumulator=None),
     "residue": lambda: oc.make_concurrent_odometer(
         *SPACE, oc.tradeoff(), accumulator=oc.accumulators.residue(1.0)
@@ -289,26 +270,13 @@ def test_an_odometer_goes_there_and_back(name):
         assert repr(again) == repr(made)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: STREAM[0],
-        lambda: oc.category_stream(4),
-        lambda: oc.category_stream(["red", "green"]),
-        oc.event_presence,
-        oc.event_change,
-        oc.user_presence,
-        oc.gaussian_tradeoff,
-        oc.tradeoff,
-        lambda: oc.fixed_renyi_divergence(2.5),
-        lambda: oc.approximate_renyi_divergence(2.5),
-        lambda: TCDP,
-        lambda: APPROXIMATE,
-        lambda: SPACE[0],
-    ],
-)
-def test_domains_metrics_and_measures(make):
-    assert oc.deserialize(dp.serialize(make())) == make()
+def test_domains_metrics_and_measures():
+    for one in (
+        *(*STREAM, oc.category_stream(4), oc.category_stream(["red", "green"]), SPACE[0]),
+        *(oc.event_change(), oc.user_presence(), GDP, oc.tradeoff(), TCDP, APPROXIMATE),
+        *(oc.fixed_renyi_divergence(2.5), oc.approximate_renyi_divergence(2.5)),
+    ):
+        assert oc.deserialize(dp.serialize(one)) == one
 
 
 @pytest.mark.parametrize(
@@ -339,32 +307,24 @@ def certified():
 
 
 @pytest.mark.parametrize(
-    "make",
+    "then",
     [
-        lambda: SPACE >> dp.t.then_clamp((-3, 9)),
-        lambda: SPACE >> dp.t.then_count_by_categories([1, 2]),
-        lambda: SPACE >> dp.t.then_cast_default(TOA=float),
-        lambda: SPACE >> dp.t.then_cast_default(TOA=str),
-        lambda: SPACE >> dp.t.then_is_equal(3),
-        lambda: SPACE >> dp.t.then_resize(7, 0),
-        lambda: SPACE >> dp.t.then_ordered_random(),
-        lambda: SPACE >> dp.t.then_count_by(),
-        lambda: SPACE >> dp.t.then_quantile_score_candidates([1, 2, 3], 0.5),
-        lambda: SPACE >> dp.t.then_cast(TOA="f64"),
-        lambda: (
-            (dp.vector_domain(dp.atom_domain(T=float, nan=False), 3), dp.symmetric_distance())
-            >> dp.t.then_clamp((0.5, 1.5))
-        ),
-        lambda: cut() >> oc.t.then_truncate(2),
-        lambda: oc.t.make_stream_clamp(*STREAM, oc.integer_stream(0, 1)),
+        *(dp.t.then_clamp((-3, 9)), dp.t.then_count_by_categories([1, 2]), dp.t.then_is_equal(3)),
+        *(dp.t.then_cast_default(TOA=float), dp.t.then_cast_default(TOA=str)),
+        *(dp.t.then_resize(7, 0), dp.t.then_ordered_random(), dp.t.then_count_by()),
+        *(dp.t.then_quantile_score_candidates([1, 2, 3], 0.5), dp.t.then_cast(TOA="f64")),
     ],
 )
-def test_the_space_of_a_step_is_written_as_it_is(make):
-    made = make()
-    for space in (made.output_domain, made.output_metric, made.input_domain):
-        again = oc.deserialize(oc.serialize(space))
-        assert again == space
-        assert str(again) == str(space)
+def test_the_space_of_a_step_is_written_as_it_is(then):
+    floats = dp.vector_domain(dp.atom_domain(T=float, nan=False), 3), SPACE[1]
+    for made in (
+        *(SPACE >> then, floats >> dp.t.then_clamp((0.5, 1.5)), cut() >> oc.t.then_truncate(2)),
+        oc.t.make_stream_clamp(*STREAM, BITS[0]),
+    ):
+        for space in (made.output_domain, made.output_metric, made.input_domain):
+            again = oc.deserialize(oc.serialize(space))
+            assert again == space
+            assert str(again) == str(space)
 
 
 def test_a_block_filter_of_a_message_runs():
@@ -376,8 +336,8 @@ def test_a_block_filter_of_a_message_runs():
 
 def test_a_query_of_a_message_runs_in_an_engine():
     people = tables.data()
-    sums = people.space >> oc.t.then_where(oc.tables.col("zone") == "a")
-    sums = sums >> oc.t.then_table_count("zone", ["a", "b"]) >> dp.m.then_laplace(0.0)
+    kept = people.space >> oc.t.then_where(oc.tables.col("zone") == "a")
+    sums = noisy(kept >> oc.t.then_table_count("zone", ["a", "b"]), 0.0)
     again = oc.deserialize(oc.serialize(sums))
     assert again(people) == sums(people)
 
@@ -415,13 +375,6 @@ class Rule:
         return state <= d_out
 
 
-class Sums:
-    """A machine of one's own."""
-
-    def __call__(self, message):
-        return 0
-
-
 REFUSED = {
     "make_private_selection": (
         lambda: oc.c.make_private_selection(count(), mean_runs=2, score=abs),
@@ -452,7 +405,7 @@ REFUSED = {
         ": its argument bounds",
     ),
     "make_chain_po": (lambda: oc.c.make_chain_po(str, odometer()), "postprocessor is a type"),
-    "make_continual": (lambda: oc.m.make_continual(*STREAM, PURE, Sums, abs), "start is a type"),
+    "make_continual": (lambda: oc.m.make_continual(*STREAM, PURE, Rule, abs), "start is a type"),
     "make_frame_count": (lambda: frame_count(), "make_frame_count: its argument"),
     "make_parallel_continual": (
         lambda: oc.c.make_parallel_continual(*STREAM, abs, {0: counter()}),
@@ -469,11 +422,11 @@ REFUSED = {
     ),
     "record_stream": (lambda: RECORDS, "member is a function"),
     "by_key": (
-        lambda: oc.c.make_block_filter(odometer(), 1, 1.0, blocks=oc.c.by_key(abs)),
+        lambda: by_blocks(oc.c.by_key(abs)),
         "function is a builtin_function",
     ),
     "by_values of a function": (
-        lambda: oc.c.make_block_filter(odometer(), 1, 1.0, blocks=oc.c.by_values({1: [2]}, abs)),
+        lambda: by_blocks(oc.c.by_values({1: [2]}, abs)),
         "by_groups: its argument of is a builtin_function",
     ),
     "by_split": (
@@ -752,33 +705,6 @@ def test_each_public_constructor_is_serialised_or_refused_by_name():
     }
 
 
-MEASURED = (
-    dp.m.make_laplace(*WHOLE, 4.0),
-    dp.m.make_gaussian(*WHOLE, 4.0),
-    *(
-        oc.m.make_certified_gaussian(*REAL, 4.0, measure)
-        for measure in (GDP, TCDP, oc.fixed_renyi_divergence(2.0), dp.renyi_divergence())
-    ),
-    dp.c.make_approximate(dp.m.make_laplace(*WHOLE, 4.0)),
-    oc.m.make_certified_laplace(*REAL, 1.0, oc.tradeoff()),
-)
-
-
-@pytest.mark.parametrize("name", CASTS)
-def test_casts_go_there_and_back(name):
-    tried = 0
-    for measured in MEASURED:
-        try:
-            made = CASTS[name](measured)
-        except (InvalidTypeError, InvalidValueError, ConcurrentError, dp.OpenDPException):
-            continue
-        tried += 1
-        again = oc.deserialize(oc.serialize(made))
-        assert again.output_measure == made.output_measure
-        assert str(again.map(1)) == str(made.map(1))
-    assert tried == 1 or name == "larger delta"
-
-
 def test_every_argument_of_opendp_has_a_kind():
     for module, names in OF_OPENDP.items():
         for name in names:
@@ -881,12 +807,3 @@ def test_a_mutated_message_builds_what_is_allowed_or_is_refused(tmp_path, tries)
     built, seen = run.stdout.split(maxsplit=1)
     assert int(built) > tries / 50
     assert seen.strip() == "[]"
-
-
-def test_trusted_messages_may_have_arguments_that_take_long():
-    wide = oc.m.make_certified_geometric(*WHOLE, 1.0, ZCDP, bounds=(0, 2**20))
-    assert dp.deserialize(dp.serialize(wide)).map(1) == wide.map(1)
-    with pytest.raises(InvalidValueError, match="bounds must be at most"):
-        oc.deserialize(dp.serialize(wide))
-    narrow = oc.m.make_certified_geometric(*WHOLE, 1.0, ZCDP, bounds=(0, 2**16))
-    assert oc.deserialize(dp.serialize(narrow)).map(1) == narrow.map(1)
