@@ -32,13 +32,8 @@ def expected(found, by):
 
 @pytest.mark.parametrize(
     ("name", "examples"),
-    [
-        ("duckdb", 12),
-        *(
-            pytest.param(one, 100, marks=pytest.mark.slow)
-            for one in ("duckdb", "postgres", "spark")
-        ),
-    ],
+    [("duckdb", 12)]
+    + [pytest.param(one, 100, marks=pytest.mark.slow) for one in ("duckdb", "postgres", "spark")],
 )
 def test_each_engine_counts_units_by_key(request, name, examples):
     check(counts_units, examples, request.getfixturevalue(f"on_{name}"))
@@ -62,20 +57,23 @@ def visits(engine, persons=300):
     return engine.load(Data.of(SCHEMA, "person", rows))
 
 
+def keys_of(table, by, truncate=None, d_out=(1.0, 1e-6)):
+    """The keys that are found in one row of each unit."""
+    few = table.space >> (truncate or oc.t.then_truncate(1))
+    return (few >> oc.m.then_table_keys(by, d_out=d_out))(table)
+
+
 def test_keys_of_many_units_are_found(engine):
     table = visits(engine)
-    one = table.space >> oc.t.then_truncate(1) >> oc.m.then_table_keys("zone", d_out=(1.0, 1e-6))
-    found = one(table)
+    found = keys_of(table, "zone")
     assert list(found) == ["north", "south"]
     assert abs(found["north"] - 198) <= 14
-    days = table.space >> oc.t.then_truncate(1) >> oc.m.then_table_keys("day", d_out=(1.0, 1e-6))
-    assert list(days(table)) == [DAYS[2], DAYS[0], DAYS[1]]
-    many = table.space >> oc.t.then_group_truncate(["zone", "day"], groups=10)
-    both = many >> oc.m.then_table_keys(["zone", "day"], d_out=(1.0, 1e-2))
-    assert list(both(table)) == [
-        (zone, DAYS[at]) for zone in ("north", "south") for at in (2, 0, 1)
-    ]
-    assert set(both(table).values()) == {None}
+    days = [DAYS[2], DAYS[0], DAYS[1]]
+    assert list(keys_of(table, "day")) == days
+    many = oc.t.then_group_truncate(["zone", "day"], groups=10)
+    both = keys_of(table, ["zone", "day"], many, (1.0, 1e-2))
+    assert list(both) == [(zone, day) for zone in ("north", "south") for day in days]
+    assert set(both.values()) == {None}
 
 
 MOMENTS = [datetime.min, datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(2024, 2, 29, 1)]
@@ -84,15 +82,13 @@ MOMENTS += [datetime(2024, 2, 29, 1, 0, 0, 120000), datetime.max, None]
 
 def test_timestamps_are_found(engine):
     schema = {"person": int, "zone": str, "at": datetime}
-    rows = [{"person": p, "zone": "n", "at": MOMENTS[p % 6]} for p in range(1200)]
-    table = engine.load(Data(schema, "person", rows))
-    bounded = table.space >> oc.t.then_truncate(1)
-    found = (bounded >> oc.m.then_table_keys("at", d_out=(1.0, 1e-6)))(table)
+    rows = [(person, "n", MOMENTS[person % 6]) for person in range(1200)]
+    table = engine.load(Data.of(schema, "person", rows))
+    found = keys_of(table, "at")
     assert list(found) == MOMENTS[:-1]
     assert all(abs(number - 200) <= 14 for number in found.values())
-    both = bounded >> oc.m.then_table_keys(["zone", "at"], d_out=(1.0, 1e-6))
-    assert list(both(table)) == [("n", one) for one in MOMENTS[:-1]]
-    counts = bounded >> oc.t.then_table_count("at", list(found))
+    assert list(keys_of(table, ["zone", "at"])) == [("n", one) for one in MOMENTS[:-1]]
+    counts = table.space >> oc.t.then_truncate(1) >> oc.t.then_table_count("at", list(found))
     assert counts(table) == [200] * 5
 
 
@@ -104,8 +100,7 @@ def test_days_that_python_does_not_have_are_left_out(on_duckdb, kind, stored):
         "FROM range(500)"
     )
     table = oc.tables.scan(on_duckdb.connection, "far", {"person": int, "day": kind}, "person")
-    made = table.space >> oc.t.then_truncate(1) >> oc.m.then_table_keys("day", d_out=(1.0, 1e-6))
-    assert list(made(table)) == [kind(2024, 1, 1)]
+    assert list(keys_of(table, "day")) == [kind(2024, 1, 1)]
 
 
 def test_texts_that_cannot_be_keys_are_left_out(on_duckdb):
@@ -116,11 +111,8 @@ def test_texts_that_cannot_be_keys_are_left_out(on_duckdb):
     )
     schema = {"person": int, "big": int, "name": str}
     table = oc.tables.scan(on_duckdb.connection, "odd", schema, "person")
-    bounded = table.space >> oc.t.then_truncate(1)
-    names = bounded >> oc.m.then_table_keys("name", d_out=(1.0, 1e-6))
-    assert list(names(table)) == ["b"]
-    numbers = bounded >> oc.m.then_table_keys("big", d_out=(1.0, 1e-6))
-    assert list(numbers(table)) == [-(2**63) + 1, -(2**63) + 2]
+    assert list(keys_of(table, "name")) == ["b"]
+    assert list(keys_of(table, "big")) == [-(2**63) + 1, -(2**63) + 2]
 
 
 def test_the_loss_of_groups_of_units(on_duckdb):
@@ -135,29 +127,21 @@ def test_the_loss_of_groups_of_units(on_duckdb):
         assert made.map(d_in + 1) > made.map(d_in)
 
 
-def test_units_must_have_few_keys(on_duckdb):
-    space = visits(on_duckdb).space
+def test_many_keys_of_a_unit_and_a_loss_at_which_no_noise_is_known_are_refused(on_duckdb):
+    table = visits(on_duckdb)
     with pytest.raises(InvalidValueError, match="does not bound the rows"):
-        oc.m.make_table_keys(*space, "zone", (1.0, 1e-6))
-    bounded = space >> oc.t.then_truncate(1001)
+        oc.m.make_table_keys(*table.space, "zone", (1.0, 1e-6))
     with pytest.raises(InvalidValueError, match="at most 1000"):
-        oc.m.make_table_keys(*bounded.output_space, "zone", (1.0, 1e-6))
-
-
-@pytest.mark.parametrize("d_out", [(inf, 0.1), (200.0, 0.1), (0.0, 0.1), (1.0, 0.0)])
-def test_a_loss_at_which_no_noise_is_known_is_refused(on_duckdb, d_out):
-    few = visits(on_duckdb).space >> oc.t.then_truncate(1)
-    with pytest.raises(InvalidValueError, match="^d_out"):
-        oc.m.make_table_keys(*few.output_space, "zone", d_out)
-
-
-def context(table, loss):
-    return oc.concurrent_context(table, oc.tables.unit_of(units=1), loss)
+        keys_of(table, "zone", oc.t.then_truncate(1001))
+    for d_out in ((inf, 0.1), (200.0, 0.1), (0.0, 0.1), (1.0, 0.0)):
+        with pytest.raises(InvalidValueError, match="^d_out"):
+            keys_of(table, "zone", d_out=d_out)
 
 
 @pytest.mark.parametrize("loss", [{"epsilon": 1.0}, {"rho": 1.0}])
 def test_other_measures_are_refused_before_the_charge(on_duckdb, loss):
-    asked = context(visits(on_duckdb), dp.loss_of(**loss))
+    unit, table = oc.tables.unit_of(units=1), visits(on_duckdb)
+    asked = oc.concurrent_context(table, unit, dp.loss_of(**loss))
     few = asked.query(**loss).truncate(1)
     with pytest.raises(InvalidTypeError, match=r"d_out must be given"):
         few.keys("zone")

@@ -1,7 +1,6 @@
 """Privacy units of tables: what counts units by the table's own column, and what does not."""
 
 import warnings
-from types import SimpleNamespace
 
 import duckdb
 import opendp.prelude as dp
@@ -16,9 +15,9 @@ from opendp_concurrent.tables.domain import units
 from opendp_concurrent.tables.table import TABLES
 
 from ..sparks import BY_HAND
+from .pipelines import Data
 
 pl = pytest.importorskip("polars")
-dp.enable_features("contrib", "honest-but-curious")
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +26,9 @@ def table():
     return oc.tables.scan(connection, "t", {"person": int, "other": int}, "person")
 
 
-@pytest.mark.parametrize("identifier", ["person", pl.col("person")])
-def test_an_identifier_of_opendp_is_the_unit(table, identifier):
-    assert TABLES.unit(table, *dp.unit_of(contributions=3, identifier=identifier)) == (units(), 3)
-
-
-def test_a_changed_unit_is_one_removed_and_one_added(table):
+def test_an_identifier_of_opendp_is_the_unit_and_a_change_is_two_units(table):
+    for one in ("person", pl.col("person")):
+        assert TABLES.unit(table, *dp.unit_of(contributions=3, identifier=one)) == (units(), 3)
     assert TABLES.unit(table, change_one_id_distance("person"), 2) == (units(), 4)
 
 
@@ -56,11 +52,8 @@ def test_what_counts_something_else_is_refused(table, unit):
 
 # --- each row is a unit ---------------------------------------------------------------------------
 
-ROWS = SimpleNamespace(
-    schema={"zone": str, "hours": int},
-    unit=oc.tables.ROW,
-    rows=[{"zone": "ab"[at % 2], "hours": at % 7} for at in range(21)],
-)
+SCHEMA = {"zone": str, "hours": int}
+ROWS = Data.of(SCHEMA, oc.tables.ROW, [("ab"[at % 2], at % 7) for at in range(21)])
 ASKED = {
     "count": (oc.t.then_table_count(), 1),
     "distinct units": (oc.t.then_distinct_units(), 1),
@@ -85,19 +78,11 @@ def engine(request):
 
 def test_each_row_is_a_unit_on_each_engine(engine):
     table = engine.load(ROWS)
-    expected = {
-        "count": 21,
-        "distinct units": 21,
-        "units by zone": [11, 10, 0],
-        "counts": [11, 10, 0],
-        "sum": 3 * (0 + 1 + 2 + 3 + 4 + 5 + 5),
-        "zones": 2,
-        "histogram": [6, 6, 9],
-    }
+    by_zone, total = [11, 10, 0], 3 * (0 + 1 + 2 + 3 + 4 + 5 + 5)
+    expected = dict(zip(ASKED, (21, 21, by_zone, by_zone, total, 2, [6, 6, 9]), strict=True))
     assert answers(table.space, table) == expected
-    assert (
-        str(table) == 'Table("zone": str, "hours": int; each row is a unit; at most 1 rows a unit)'
-    )
+    said = 'Table("zone": str, "hours": int; each row is a unit; at most 1 rows a unit)'
+    assert str(table) == said
     truncated = oc.t.then_truncate(2), oc.t.then_group_truncate("zone", 1, 2)
     assert answers(table.space, table, *truncated) == expected  # a unit has one row
     stored = (table.space >> oc.t.then_truncate(1, materialize=True))(table)
@@ -111,13 +96,11 @@ def test_each_row_is_a_unit_on_each_engine(engine):
     assert answers(fixed.space, fixed) == expected
 
 
+ROW = st.tuples(st.sampled_from("abc"), st.integers(-1, 9))
+
+
 @settings(max_examples=5, deadline=None)
-@given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.integers(-1, 9)), max_size=9),
-    st.tuples(st.sampled_from("abc"), st.integers(-1, 9)),
-    st.tuples(st.sampled_from("abc"), st.integers(-1, 9)),
-    st.booleans(),
-)
+@given(st.lists(ROW, max_size=9), ROW, ROW, st.booleans())
 def test_one_row_more_is_distance_1_and_one_that_changes_is_distance_2(rows, one, other, changed):
     connection = duckdb.connect()
     found = []
@@ -125,7 +108,7 @@ def test_one_row_more_is_distance_1_and_one_that_changes_is_distance_2(rows, one
         connection.execute("CREATE OR REPLACE TABLE t (zone TEXT, hours BIGINT)")
         for row in [*rows, *added][:: 1 if added == [one] else -1]:  # the order does not matter
             connection.execute("INSERT INTO t VALUES ($1, $2)", row)
-        table = oc.tables.scan(connection, "t", ROWS.schema, oc.tables.ROW)
+        table = oc.tables.scan(connection, "t", SCHEMA, oc.tables.ROW)
         space = table.space >> oc.t.then_where(oc.tables.col("hours") >= 0)
         found.append(answers(space, table, oc.t.then_truncate(3)))
     for name, (asked, at_one) in ASKED.items():
@@ -135,12 +118,10 @@ def test_one_row_more_is_distance_1_and_one_that_changes_is_distance_2(rows, one
         assert distance <= (table.space >> asked).map(2 if changed else 1)
 
 
-def test_a_unit_that_is_a_row_stays_one_row():
+def test_a_unit_that_is_a_row_stays_one_row(on_duckdb):
     """A row with two partners was counted as two units, at the loss of one."""
     pandas = pytest.importorskip("pandas")
-    connection = duckdb.connect()
-    connection.execute("CREATE TABLE t AS SELECT 'a' AS zone, range AS hours FROM range(9)")
-    table = oc.tables.scan(connection, "t", ROWS.schema, oc.tables.ROW)
+    table = on_duckdb.load(Data.of(SCHEMA, oc.tables.ROW, [("a", at) for at in range(9)]))
     once = pandas.DataFrame({"zone": ["a", "b"], "big": [1, 2]})
     joined = table.space >> oc.t.then_public_join("zone", {"big": int}, once)
     units = joined >> oc.t.then_distinct_units()
@@ -180,33 +161,21 @@ def test_parts_of_rows_that_change_are_cut_once():
 # --- few units ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("units_there", "rows", "warned"),
-    [
-        (3, 150, True),
-        (50, 500, True),
-        (51, 5100, False),
-        (50, 499, False),
-        (1, 10, True),
-        (0, 0, False),
-    ],
-)
+FEW = [(3, 150, True), (50, 500, True), (51, 5100, False), (50, 499, False), (1, 10, True)]
+
+
+@pytest.mark.parametrize(("units_there", "rows", "warned"), [*FEW, (0, 0, False)])
 def test_a_unit_of_few_values_warns_the_owner(on_duckdb, units_there, rows, warned):
     """A unit such as species was taken in silence; each species was protected as one person."""
-    data = SimpleNamespace(
-        schema={"species": str, "n": int},
-        unit="species",
-        rows=[{"species": f"s{at % units_there}", "n": at} for at in range(rows)],
-    )
+    rows_of = [(f"s{at % units_there}", at) for at in range(rows)]
+    data = Data.of({"species": str, "n": int}, "species", rows_of)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         on_duckdb.load(data)
     told = [one for one in caught if one.category is ScanWarning]
     assert len(told) == warned
-    for one in told:
-        assert f"unit (species) has {units_there} different values in {rows} rows" in str(
-            one.message
-        )
+    said = f"unit (species) has {units_there} different values in {rows} rows"
+    assert all(said in str(one.message) for one in told)
 
 
 def test_many_units_after_many_rows_of_few_do_not_warn():
