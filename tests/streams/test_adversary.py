@@ -5,7 +5,6 @@ is never above the declared one, and a little below it where an item can be seen
 are declared.
 """
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -13,10 +12,9 @@ from opendp_concurrent import verify
 from opendp_concurrent.streams import counter as methods
 from opendp_concurrent.streams.digits import Digits
 
-from .test_digits import MODULUS
-from .test_digits import modular as modular
+from ..build import PURE
+from .conftest import MODULUS
 
-PURE = dp.max_divergence()
 PRESENCE = verify.events_differ(1)
 CHANGE = verify.events_differ(1, presence=False)
 BIT = (None, 1)

@@ -4,27 +4,22 @@ import itertools
 import math
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.mechanisms.sparse_vector import NoisyComparison
 
-PURE = dp.max_divergence()
+from ..build import PURE, RENYI, SPACE, ZCDP
+
 TINY = 1e-3  # noise is 0 but once in e^1000
 
 
 def noise_of(alarm):
     """The noise of the comparisons of a fresh alarm."""
     seen = []
-
-    class Spy(NoisyComparison):
-        def __init__(self, noise):
-            seen.append(noise)
-            super().__init__(noise)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("opendp_concurrent.mechanisms.NoisyComparison", Spy)
+        place = "opendp_concurrent.mechanisms.NoisyComparison"
+        patch.setattr(place, lambda noise: seen.append(noise) or NoisyComparison(noise))
         alarm([])
     return seen[0]
 
@@ -73,15 +68,11 @@ LOSSES = [  # the move of an event, and how many of them a query's noise is shif
 @pytest.mark.parametrize(("bounds", "metric", "shift", "times"), LOSSES)
 @pytest.mark.parametrize("d_in", [0, 1, 2, 3])
 def test_the_loss_is_that_of_the_sparse_vector(bounds, metric, shift, times, d_in):
-    keywords = {"scale": 16.0, "query_scale": 64.0, "max_hits": 3}
-    alarm = oc.m.make_alarm(*space(*bounds, metric()), PURE, threshold=5, **keywords)
-    exact = d_in * shift / 16 + 3 * times * d_in * shift / 64
-    assert exact <= alarm.map(d_in) <= exact * (1 + 1e-12)
-    refreshed = oc.m.make_alarm(
-        *space(*bounds, metric()), PURE, threshold=5, refresh=True, **keywords
-    )
-    exact = 3 * (d_in * shift / 16 + times * d_in * shift / 64)
-    assert exact <= refreshed.map(d_in) <= exact * (1 + 1e-12)
+    keywords = {"scale": 16.0, "query_scale": 64.0, "max_hits": 3, "threshold": 5}
+    for refresh in (False, True):
+        alarm = oc.m.make_alarm(*space(*bounds, metric()), PURE, refresh=refresh, **keywords)
+        exact = (3 if refresh else 1) * d_in * shift / 16 + 3 * times * d_in * shift / 64
+        assert exact <= alarm.map(d_in) <= exact * (1 + 1e-12)
 
 
 def test_no_adaptive_pair_of_streams_exceeds_the_loss():
@@ -120,19 +111,16 @@ def test_no_adaptive_pair_of_streams_exceeds_the_loss():
     assert 0.3 < worst <= alarm.map(1)
 
 
-@pytest.mark.parametrize(
-    "measure", [PURE, dp.zero_concentrated_divergence(), dp.renyi_divergence()]
-)
+@pytest.mark.parametrize("measure", [PURE, ZCDP, RENYI])
 def test_its_noise_is_one_sided_at_the_same_loss(measure):
     """Under Rényi DP the threshold's noise is two-sided, which costs less there."""
     scales = {"scale": 4.0, "query_scale": 8.0}
     alarm = oc.m.make_alarm(*space(), measure, threshold=5, **scales)
     noise = noise_of(alarm)
-    curves = measure == dp.renyi_divergence()
+    curves = measure == RENYI
     assert (noise.one_sided_query, noise.one_sided_threshold) == (True, not curves)
-    rows = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     static = oc.m.make_sparse_vector(
-        *rows, measure, 1, threshold=5, max_hits=1, monotone=True, **scales
+        *SPACE, measure, 1, threshold=5, max_hits=1, monotone=True, **scales
     )
     loss, other = alarm.map(1), static.map(1)
     if curves:  # outcomes decide the direction, which Rényi DP may charge for

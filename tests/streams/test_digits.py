@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from fractions import Fraction
-from itertools import accumulate, count, pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import opendp.prelude as dp
@@ -29,19 +29,15 @@ from opendp_concurrent.streams.digits import (
     epoch,
     is_laplace,
     least_base,
-    noise_loss,
 )
 
+from ..build import APPROXIMATE_ZCDP, PURE, ZCDP
 from ..some import slow
 
 LOWEST, HIGHEST = EDGES
 
-PURE = dp.max_divergence()
-SHAPES = [(3, 1), (3, 3), (5, 2), (7, 2), (13, 1)]
-MODULUS = 5
 
-
-@pytest.fixture(params=SHAPES, ids=str)
+@pytest.fixture(params=[(3, 1), (3, 3), (5, 2), (7, 2), (13, 1)], ids=str)
 def digits(request):
     return Digits(*request.param)
 
@@ -122,7 +118,7 @@ class Numbered(NodeNoise):
 @pytest.mark.parametrize("asked", [1, 2, 3])
 def test_a_node_has_its_noise_once_and_keeps_it(digits, asked):
     """Against a table of all nodes, from the answers alone, when only some steps are asked."""
-    noise, table, source = DigitNoise(digits, numbered := Numbered()), {}, Counter()
+    noise, table = DigitNoise(digits, numbered := Numbered()), {}
     for number in range(1, most(digits) + 1, asked):
         before, total = numbered.drawn, noise.total(number, None)
         assert noise.total(number, None) == total
@@ -133,7 +129,6 @@ def test_a_node_has_its_noise_once_and_keeps_it(digits, asked):
             for node in nodes:
                 if (level, node) not in table:
                     table[level, node] = 10**6 + next(new)
-                    source[level, node] += 1
                 expected += table[level, node] if digit > 0 else -table[level, node]
         assert total == expected
         assert next(new, None) is None
@@ -157,24 +152,6 @@ def test_noise_goes_on_beyond_64_bits(monkeypatch):
 
 
 # --- exact adversaries -----------------------------------------------------------------------
-
-
-def around(total, scale):
-    """Laplace noise modulo a number: a postprocessing of noise on all integers, of any signs."""
-    decay = math.exp(-1 / scale)
-    mass = [decay**one + decay ** (MODULUS - one) for one in range(MODULUS)]
-    return [((total + one) % MODULUS, chance / sum(mass)) for one, chance in enumerate(mass)]
-
-
-@pytest.fixture
-def modular(replayed, monkeypatch):
-    """The exact law of a handle whose answers are taken modulo a number."""
-
-    def law(spawn, ask=lambda handle, query: handle(query) % MODULUS, **keywords):
-        made = replayed(spawn, low=0, high=1)
-        return verify.Replayed(made._make, around, ask=ask, **keywords)
-
-    return law
 
 
 @pytest.mark.parametrize(("horizon", "steps"), [(1, 1), (4, 2), (13, 2)])
@@ -273,14 +250,12 @@ def test_the_measured_error_is_the_formula():
 
 # --- epochs of digit trees: their lengths, their noise, exact adversaries across epochs --------
 
-dp.enable_features("contrib", "honest-but-curious")
-SHORT = [Epoch(1, Digits(3, 1)), Epoch(3, Digits(3, 2)), Epoch(2, Digits(5, 1))]
-
 
 @pytest.fixture
 def short(monkeypatch):
     """Epochs of one, three and two steps."""
-    monkeypatch.setattr(epochs, "epoch", SHORT.__getitem__)
+    lengths = [Epoch(1, Digits(3, 1)), Epoch(3, Digits(3, 2)), Epoch(2, Digits(5, 1))]
+    monkeypatch.setattr(epochs, "epoch", lengths.__getitem__)
 
 
 def test_each_epoch_is_in_its_tree_and_ends_with_few_nodes():
@@ -337,30 +312,6 @@ def test_the_noise_of_a_node_grows_with_the_levels(monkeypatch):
         assert height * Fraction(0.1) <= Fraction(scale) < height * Fraction(0.1) * (1 + 2**-50)
 
 
-@pytest.mark.parametrize("ask", [1, 3, 1000])
-def test_items_come_one_by_one_or_together(monkeypatch, ask):
-    """The same nodes are released, whenever sums are asked for."""
-
-    class Nothing:
-        def __init__(self, scale, laplace):
-            pass
-
-        def draw(self):
-            return 0
-
-    monkeypatch.setattr(epochs, "NodeNoise", Nothing)
-    items = np.arange(400) % 7
-    one_by_one, together = EpochsPrefix(1.0), EpochsPrefix(1.0)
-    for place, total in enumerate(accumulate(items.tolist()), 1):
-        one_by_one.update(int(items[place - 1]))
-        if place % ask == 0:
-            assert one_by_one.total() == total
-    together.update_all(items[:123])
-    together.update_all(items[123:])
-    assert together.total() == one_by_one.total() == items.sum()
-    assert together.steps == one_by_one.steps == 400
-
-
 @pytest.mark.parametrize("skipped", [0, *slow([1, 3])])
 def test_an_adversary_gains_what_one_release_loses(bits, modular, short, skipped):
     """All adversaries who choose both streams adaptively, within and across epochs."""
@@ -392,13 +343,10 @@ def test_noise_that_is_drawn_anew_for_a_finished_epoch_is_caught(bits, modular, 
 
 # --- noise for the nodes of a tree: of the right kind, clamped, and drawn ahead ----------------
 
-ZCDP = dp.zero_concentrated_divergence()
-TINY = 1e-3  # noise is 0 but once in e^1000
-
 
 @pytest.mark.parametrize("laplace", [True, False])
 def test_releases_are_clamped(laplace):
-    noise = NodeNoise(TINY, laplace)
+    noise = NodeNoise(1e-3, laplace)  # noise is 0 but once in e^1000
     assert noise.release(LARGEST_RELEASE + 1) == LARGEST_RELEASE
     assert noise.release(-LARGEST_RELEASE - 1) == -LARGEST_RELEASE
 
@@ -431,13 +379,6 @@ def test_the_kind_of_noise_is_that_of_the_measure():
     assert [is_laplace(one) for one in (PURE, dp.approximate(PURE))] == [True, True]
     gaussian = (ZCDP, dp.renyi_divergence(), oc.fixed_renyi_divergence(4.0), oc.gaussian_tradeoff())
     assert not any(is_laplace(one) for one in gaussian)
-    for measure in (oc.tradeoff(), dp.approximate(ZCDP)):
+    for measure in (oc.tradeoff(), APPROXIMATE_ZCDP):
         with pytest.raises(UnsupportedMeasureError, match="no noise of its own here"):
             is_laplace(measure)
-
-
-def test_the_loss_is_that_of_a_shift():
-    assert noise_loss(8.0, 2, PURE) == 0.25
-    assert noise_loss(8.0, 2, ZCDP) == 4 / 128
-    one_step_more = noise_loss(8.0, 1, oc.gaussian_tradeoff())
-    assert 0.25 <= one_step_more <= 0.25 * (1 + 1e-14)

@@ -7,35 +7,24 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    StreamError,
-    StreamHaltedError,
-)
+from opendp_concurrent.errors import StreamError, StreamHaltedError
 
-from ..build import in_threads
+from ..build import PURE, in_threads
 
-PURE = dp.max_divergence()
-TINY = 1e-3
-
-
-def counter(lower=0, upper=1, scale=TINY, **options):
-    space = oc.integer_stream(lower, upper), oc.event_presence()
-    return oc.m.make_counter(*space, PURE, scale, **options)([])
-
-
+SPACE = oc.integer_stream(0, 1), oc.event_presence()
 KINDS = [{"horizon": 50}, {}]
+
+
+def counter(**options):
+    return oc.m.make_counter(*SPACE, PURE, 1e-3, **options)([])
+
 
 INVALID = {
     "too large": 2,
-    "too small": -1,
     "huge": 2**80,
     "float": 1.0,
     "nan": float("nan"),
-    "string": "1",
-    "list": [1],
-    "array": np.array([1]),
     "object": object(),
-    "double": np.float64(1.0),
     "wide": np.uint64(2**64 - 1),
 }
 
@@ -59,14 +48,10 @@ def test_an_invalid_item_halts_for_good(name, options):
 ARRAYS = {
     "unsigned that would wrap": np.array([1, 2**64 - 1], dtype=np.uint64),
     "unsigned that is 2^63": np.array([2**63], dtype=np.uint64),
-    "too large": np.array([0, 2]),
     "negative bytes": np.array([-1], dtype=np.int8),
     "doubles": np.array([1.0, 0.0]),
-    "nan": np.array([np.nan]),
-    "strings": np.array(["1", "0"]),
     "rows": np.ones((2, 2), dtype=int),
     "objects": np.array([1, "1"], dtype=object),
-    "complex": np.array([1j]),
     "times": np.array(["2020-01-01"], dtype="datetime64[D]"),
 }
 
@@ -86,10 +71,8 @@ def test_an_invalid_array_halts_for_good(name, options):
     [
         ([], 0),
         ((1, 0, None), 1),
-        ([True, False, True], 2),
         (np.array([True, False, True]), 2),
         (np.array([1, 1], dtype=np.uint64), 2),
-        (np.array([1, 1], dtype=np.int8), 2),
         (np.array([], dtype=np.float64), 0),
         (np.array([1, None, 1], dtype=object), 2),
         ([np.uint64(1), 1, np.int8(1)], 3),
@@ -106,9 +89,8 @@ def test_batches_of_all_kinds(items, total, options):
     assert handle(None) == total + 1
 
 
-@pytest.mark.parametrize("options", KINDS[:1], ids=str)
-def test_the_horizon(options):
-    handle = counter(**options)
+def test_the_horizon():
+    handle = counter(horizon=50)
     handle.update_all([1] * 48)
     with pytest.raises(StreamError, match=r"horizon \(50 steps\)"):
         handle.update_all([1] * 3)
@@ -116,12 +98,11 @@ def test_the_horizon(options):
     with pytest.raises(StreamError):
         handle.update_all([None] * 3)
     handle.update_all([1] * 2)
-    before = handle(None)
-    for send in (lambda: handle.update(1), lambda: handle.update(None), lambda: handle.update(7)):
+    for item in (1, None, 7):
         with pytest.raises(StreamError):
-            send()
+            handle.update(item)
     handle.update_all([])
-    assert handle(None) == before == 50
+    assert handle(None) == 50
 
 
 # --- threads ---------------------------------------------------------------------------------
@@ -161,9 +142,6 @@ def test_of_eight_threads_one_has_the_step():
 
 # --- launches and updates of one stream waited for each other for ever, and updates came twice ---
 
-dp.enable_features("contrib", "honest-but-curious")
-SPACE = oc.integer_stream(0, 1), oc.event_presence()
-
 
 class Steps:
     """Tells how many steps have come to it, and does something at each."""
@@ -187,14 +165,9 @@ def steps(at_step=lambda step: None):
     return oc.m.make_continual(*SPACE, PURE, lambda: Steps(at_step), lambda d_in: 1.0 * d_in)
 
 
-def stream_of_many():
-    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    return oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1e9))([])
-
-
-def test_a_launch_on_a_native_child_and_an_update_do_not_wait_for_each_other():
+def test_a_launch_on_a_native_child_and_an_update_do_not_wait_for_each_other(make_stream):
     """An update that is at the first mechanism waits until the launch has taken the lock."""
-    stream, updating, launching = stream_of_many(), threading.Event(), threading.Event()
+    stream, updating, launching = make_stream(SPACE)([]), threading.Event(), threading.Event()
 
     def start():
         launching.set()  # below the native child, whose lock is held

@@ -17,10 +17,9 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 
-dp.enable_features("contrib", "honest-but-curious")
+from ..build import APPROXIMATE, APPROXIMATE_ZCDP, PURE, a_filter, costing
+from ..build import SPACE as ROWS
 
-PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
-ROWS = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 ITEMS = oc.integer_stream(0, 9), oc.event_presence()
 COUNT = ROWS >> dp.t.then_count()
 NOISY = COUNT >> dp.m.then_laplace(scale=0.01)
@@ -28,7 +27,7 @@ LISTS = dp.user_domain("lists", lambda rows: isinstance(rows, list))
 
 
 def budget(space=ROWS, d_in=1, d_out=1000.0, measure=PURE):
-    return oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, measure), d_in, d_out)
+    return a_filter(d_out, measure, d_in=d_in, space=space)
 
 
 def on_stream(measurement, space=ITEMS):
@@ -37,9 +36,7 @@ def on_stream(measurement, space=ITEMS):
 
 def own(function, space=ROWS, loss=1.0):
     """A mechanism without noise, to see on which rows it runs."""
-    return dp.m.make_user_measurement(
-        *space, PURE, function, lambda d_in: loss * d_in, "ExtrinsicObject"
-    )
+    return costing(loss, function, space=space)
 
 
 SEEN = own(list)
@@ -65,16 +62,16 @@ def test_an_event_is_as_many_rows_as_it_changes(rows, metric, factor):
     assert [made.map(d_in) for d_in in (0, 1, 3)] == [0.0, factor, 3 * factor]
 
 
-def test_other_distances_are_refused():
+def test_other_distances_and_what_lists_of_items_are_not_are_refused():
+    events = own(list, (LISTS, oc.event_presence()))
     hamming = own(list, (ROWS[0], dp.hamming_distance()))
-    with pytest.raises(InvalidTypeError, match="distance of the rows"):
-        oc.c.make_on_stream(*ITEMS, hamming)
-    for space in ((ITEMS[0], oc.user_presence()), (ITEMS[0], oc.event_presence())):
+    for space, made in (
+        (ITEMS, hamming),
+        (ITEMS, events),
+        ((ITEMS[0], oc.user_presence()), events),
+    ):
         with pytest.raises(InvalidTypeError, match="distance of the rows"):
-            oc.c.make_on_stream(*space, own(list, (LISTS, oc.event_presence())))
-
-
-def test_what_lists_of_items_are_not_is_refused():
+            oc.c.make_on_stream(*space, made)
     for domain in (
         dp.vector_domain(dp.atom_domain(T=int), size=3),
         dp.vector_domain(dp.atom_domain(bounds=(0, 8))),
@@ -191,20 +188,12 @@ def test_a_monotone_sparse_vector_stays_with_the_rows_of_its_first_query():
 
 FEW = dp.vector_domain(dp.atom_domain(bounds=(0, 9))), dp.symmetric_distance()
 CLAMP = dp.t.make_clamp(*ROWS, (0, 9))
+PLAN = oc.make_concurrent_composition(*ROWS, PURE, 1, [100.0] * 3)
 COMPOSITIONS = [
-    (oc.make_concurrent_composition(*ROWS, PURE, 1, [100.0] * 3), ROWS),
     (CLAMP >> oc.make_concurrent_composition(*FEW, PURE, 1, [100.0] * 3), FEW),
-    (
-        oc.make_concurrent_filter(CLAMP >> oc.make_concurrent_odometer(*FEW, PURE), 1, 300.0),
-        FEW,
-    ),
-    (
-        oc.c.make_bounded_interactive(
-            oc.make_concurrent_composition(*ROWS, PURE, 1, [100.0] * 3), 10
-        ),
-        ROWS,
-    ),
-    (oc.c.cast(oc.make_concurrent_composition(*ROWS, PURE, 1, [100.0] * 3), APPROXIMATE), ROWS),
+    (oc.make_concurrent_filter(CLAMP >> oc.make_concurrent_odometer(*FEW, PURE), 1, 300.0), FEW),
+    (oc.c.make_bounded_interactive(PLAN, 10), ROWS),
+    (oc.c.cast(PLAN, APPROXIMATE), ROWS),
 ]
 
 
@@ -219,9 +208,8 @@ def test_launches_of_every_composition_run_on_the_rows_so_far(made, space):
     assert below(own(list, space)) == [1, 2, 3]
 
 
-def test_a_question_is_a_child_of_a_stream():
-    odometer = oc.make_concurrent_odometer(*ITEMS, PURE)
-    root = oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 20.0))([])
+def test_a_question_is_a_child_of_a_stream(make_stream):
+    root = make_stream(ITEMS, 20.0)([])
     root.update(7)
     child = root(oc.c.make_on_stream(*ITEMS, budget(d_out=10.0)))
     root.update_all([1, 2])
@@ -232,9 +220,8 @@ def test_a_question_is_a_child_of_a_stream():
 
 
 def test_compositions_under_approximate_zcdp_and_odometers_are_refused():
-    sequential = dp.approximate(dp.zero_concentrated_divergence())
     with pytest.raises(UnsupportedMeasureError):
-        on_stream(budget(d_out=(1.0, 0.1), measure=sequential))
+        on_stream(budget(d_out=(1.0, 0.1), measure=APPROXIMATE_ZCDP))
     with pytest.raises(InvalidTypeError):
         on_stream(oc.make_concurrent_odometer(*ROWS, PURE))
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import cache
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -20,18 +19,14 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.queryables.stream import NOT_SAVED, Restore, Save
 
-dp.enable_features("contrib", "honest-but-curious")
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+from ..build import PURE, ZCDP, an_odometer
+
 TINY = 1e-3  # noise is 0 but once in e^1000
 BITS = oc.integer_stream(0, 1), oc.event_presence()
 
 
-def member(pair):
-    return isinstance(pair, tuple)
-
-
 def bounded(limit=1, output=None):
-    pairs = oc.record_stream("user and bit", member)
+    pairs = oc.record_stream("user and bit", lambda pair: isinstance(pair, tuple))
     return oc.t.make_bounded_contributions(pairs, oc.user_presence(), output or BITS[0], limit)
 
 
@@ -112,17 +107,6 @@ def test_sums_go_on(name):
         assert now(None) == whole(None)
 
 
-def test_a_node_that_lives_on_keeps_its_noise():
-    measurement = mechanisms(1000.0)["digits"]
-    handle = measurement([])
-    handle.update_all([1] * 64)
-    for _ in range(3):
-        again = resumed(measurement, handle)
-        assert again(None) == handle(None)
-        again.update(None)
-        handle = again
-
-
 def test_steps_and_the_horizon_are_remembered():
     for measurement in (
         oc.m.make_counter(*BITS, PURE, 1.0, horizon=5),
@@ -181,8 +165,7 @@ def test_what_cannot_be_written_says_so(name):
 
 def test_an_analyst_has_no_records():
     """A child of a stream takes queries only, and a record is a message to what takes updates."""
-    odometer = oc.make_concurrent_odometer(*BITS, PURE)
-    stream = oc.c.make_concurrent_continual(odometer)([])
+    stream = oc.c.make_concurrent_continual(an_odometer(space=BITS))([])
     child = stream(mechanisms(1.0)["digits"])
     assert not hasattr(child, "to_record")
     record = mechanisms(1.0)["digits"]([]).to_record()
@@ -285,10 +268,7 @@ def at(record, path):
     return record
 
 
-FROM_STRANGERS = [*NAMES[:-1], "users"]
-
-
-@pytest.mark.parametrize("name", FROM_STRANGERS)
+@pytest.mark.parametrize("name", [*NAMES[:-1], "users"])
 def test_a_changed_record_is_refused_or_is_a_state(name):
     """What is accepted is written again as it was read, and answers with errors of ours only."""
     measurement = (

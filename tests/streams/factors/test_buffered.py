@@ -5,7 +5,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,6 +30,8 @@ from opendp_concurrent.streams.factors import (
     variances,
     windowed,
 )
+
+from ...build import ZCDP
 
 ONE = 1 << BITS
 
@@ -178,7 +179,6 @@ def test_the_error_is_that_of_the_square_root_with_all_of_its_memory(steps):
 
 # --- counters by factorisation: exact adaptive adversaries, errors of real answers, and records ---
 
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 COARSE, NOISE = 2, 6.0
 PRESENCE = verify.events_differ(1)
 FACTORS = {"with a horizon": buffered(4), "endless": endless(4)}
@@ -209,16 +209,7 @@ def law(factor):
 
 def moves(factor, steps):
     """How far the releases of (1, 0, 0, ...) are from those of nothing."""
-    return releases_of(factor, [int(step == 0) for step in range(steps)])
-
-
-def releases_of(factor, items):
-    norms = [length for length_, length in factor.blocks() for _ in range(length_)]
-    coder = factor.coder()
-    return [
-        coder.encode(item * inverse_norm(factor, COARSE, norms[step]))
-        for step, item in enumerate(items)
-    ]
+    return encoded(factor, COARSE, [int(step == 0) for step in range(steps)])
 
 
 @pytest.mark.parametrize("factor", FACTORS)
@@ -239,7 +230,7 @@ def farthest(factor, steps):
     for items in itertools.product((0, 1), repeat=steps):
         for place in range(steps):
             streams = [[*items[:place], bit, *items[place + 1 :]] for bit in (0, 1)]
-            releases = [releases_of(factor, stream) for stream in streams]
+            releases = [encoded(factor, COARSE, stream) for stream in streams]
             largest = max(largest, sum((a - b) ** 2 for a, b in zip(*releases, strict=True)))
     return largest
 
@@ -322,10 +313,6 @@ def test_the_measured_error_is_that_of_a_row(horizon):
 
 @pytest.mark.parametrize(("largest", "steps"), [(1, 2**50), (2**32, 2**29)])
 def test_a_factor_without_a_horizon_ends_where_its_norm_was_taken(largest, steps):
-    made = methods.plan(None, 9.0, ZCDP, shift=1, largest=largest)
-    assert made.horizon == steps
-
-
-def test_the_norm_of_all_time_is_the_limit():
-    delta, omega = np.array([0.25]), np.array([0.125])
-    assert squared_norm(delta, omega) == pytest.approx(1 + 0.125**2 / (1 - 0.75**2), rel=1e-12)
+    assert methods.plan(None, 9.0, ZCDP, shift=1, largest=largest).horizon == steps
+    limit = squared_norm(np.array([0.25]), np.array([0.125]))
+    assert limit == pytest.approx(1 + 0.125**2 / (1 - 0.75**2), rel=1e-12)
