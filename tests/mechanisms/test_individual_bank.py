@@ -14,7 +14,6 @@ from opendp_concurrent.data.kind import kind_of
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
-    ReentrantLaunchError,
     UnsupportedMeasureError,
 )
 from opendp_concurrent.mechanisms import individual as module
@@ -213,20 +212,6 @@ def test_nothing_is_skipped_for_those_who_have_nothing_left(monkeypatch):
     assert all(one == seen[0] for one in seen)
 
 
-def test_a_bank_may_not_be_asked_while_it_is_asked():
-    bank, price = Bank(3), price_of(PURE, 1.0, 1.0, 1.0)
-
-    def values(part):
-        bank.charge(of(np.ones(3)), price)
-        return np.ones(3)
-
-    with pytest.raises(ReentrantLaunchError):
-        bank.charge(values, price)
-    assert left(bank) == [UNITS] * 3
-    assert bank.charge(of(np.ones(3)), price) == 3 * price.reach
-    assert bank.charge(of(np.ones(3)), price) == 0
-
-
 # --- what people's rows are, and what a function of rows may return ----------------------------
 
 ARRAY = dp.numpy.array2_domain(T=float, num_columns=2)
@@ -405,9 +390,6 @@ def test_a_group_is_never_below_the_exact_bound():
 def test_other_measures_are_refused(measure):
     with pytest.raises(UnsupportedMeasureError, match="Gaussian noise; build for one of these"):
         noise_loss(measure)
-
-
-# --- noise on integers, with sums beyond 64 bits -------------------------------------------------
 
 
 @pytest.mark.parametrize("measure", [PURE, ZCDP])

@@ -95,9 +95,6 @@ def test_vectors_and_structured_arrays():
     assert whole(make_individual_filter(*SPACE, PURE, 1e5)(np.zeros((0, 2)))(sure())) == 0.0
 
 
-# --- maps and arguments -----------------------------------------------------------------------
-
-
 def test_the_map():
     for measure, power in ((PURE, 1), (ZCDP, 2), (RENYI, 2)):
         made = make_individual_filter(*SPACE, measure, 0.1)
@@ -127,21 +124,6 @@ def test_a_query_is_checked_before_rows_are_looked_at():
     queryable(NoisySum(per_row, 1.0, 1.0))  # nothing was charged
 
 
-def test_a_function_that_raises_costs_nothing():
-    queryable, calls = opened(1000.0, *[1.0] * 100_000), []
-
-    def late(rows):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyError("late")
-        return rows[:, 0]
-
-    with pytest.raises(KeyError, match="late"):
-        queryable(NoisySum(late, 1.0, 0.001))
-    assert whole(queryable(sure())) == 100_000.0
-    assert whole(queryable(sure())) == 0.0
-
-
 def test_a_function_of_rows_may_not_ask_its_own_filter():
     queryable = opened(1000.0, 1.0)
     with pytest.raises(ReentrantLaunchError):
@@ -158,9 +140,6 @@ def test_threads_do_not_pay_twice_or_too_little():
         assert sorted(found, reverse=True) == [1.5] * 20 + [0.5] * 20 + [0.0] * 24
     finally:
         sys.setswitchinterval(interval)
-
-
-# --- nothing of the data ----------------------------------------------------------------------
 
 
 def test_refusals_are_the_same_for_all_data_and_states():

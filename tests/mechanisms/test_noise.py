@@ -54,6 +54,13 @@ ODDS = 1e-11  # of a false alarm, of one of two sides
 LOW, HIGH = EDGES
 
 
+def loss(kind, space, scale, measure, d_in, **more):
+    return getattr(oc.m, f"make_certified_{kind}")(*space, scale, measure, **more).map(d_in)
+
+
+laplace, geometric, gaussian = (partial(loss, one) for one in ("laplace", "geometric", "gaussian"))
+
+
 def delta(masses, shift, epsilon):
     """Exact δ of a distribution on the integers against itself, shifted."""
     e = mp.exp(mpf(epsilon))
@@ -352,7 +359,7 @@ def test_a_threshold_is_rounded_up_for_whole_queries(threshold):
     assert level - 1 < Fraction(threshold) <= level
 
 
-@given(SIZES, st.integers(-(2**70), 2**70))
+@given(SIZES, st.integers(-(2**70), 2**70) | st.sampled_from([2**2100, -(2**2100)]))
 def test_values_are_what_the_steps_stand_for(size, count):
     steps = Steps.for_sensitivity(size)
     exact = count * size_of(steps)
@@ -361,7 +368,7 @@ def test_values_are_what_the_steps_stand_for(size, count):
     if abs(exact) < Fraction(1.7e308):
         assert abs(Fraction(found) - exact) <= abs(exact) * Fraction(1, 2**52) + Fraction(5e-324)
     else:
-        assert found == math.copysign(math.inf, exact)
+        assert found == (math.inf if exact > 0 else -math.inf)
 
 
 @given(SIZES | st.integers(1, 2**53), st.floats(1e-6, 2.0**31 - 1))
@@ -387,33 +394,6 @@ def test_errors_name_the_argument_and_never_the_value(value, size):
     assert "987654321" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None or caught.value.__suppress_context__
-
-
-@given(SIZES, st.floats(-1e307, 1e307), st.floats(-1e307, 1e307))
-def test_rounding_keeps_the_order(size, one, other):
-    """So that queries that rise on a neighbour do not fall in steps."""
-    steps = Steps.for_sensitivity(size)
-    low, high = sorted([one, other])
-    try:
-        assert steps.of("x", low) <= steps.of("x", high)
-    except InvalidValueError:
-        assume(False)
-
-
-def test_values_beyond_the_doubles_are_infinite():
-    for size, count in ((1.0, 2**2000), (1e200, 2**1000)):
-        steps = Steps.for_sensitivity(size)
-        assert (steps.value(count), steps.value(-count)) == (math.inf, -math.inf)
-
-
-# --- certificates of noise ------------------------------------------------------------
-
-
-def loss(kind, space, scale, measure, d_in, **more):
-    return getattr(oc.m, f"make_certified_{kind}")(*space, scale, measure, **more).map(d_in)
-
-
-laplace, geometric, gaussian = (partial(loss, one) for one in ("laplace", "geometric", "gaussian"))
 
 
 # --- Laplace -------------------------------------------------------------------------------------

@@ -134,15 +134,10 @@ def test_answers_have_the_law_of_the_oracle(eta, max_runs):
         return int(coin(True)) + int(coin(False))
 
     best = oc.c.make_private_selection(costing(0.1, function), 3, eta=eta, max_runs=max_runs)
-    one = (3 / 16, 10 / 16, 3 / 16)
-    scale = scale_for(3.0, eta)
-    runs = RandomRuns(scale, eta, max_runs or most_of(scale))
-    law = selected(one, weights(scale, eta, runs.most))
+    runs = runs_of(3.0, eta, max_runs)
+    law = selected((3 / 16, 10 / 16, 3 / 16), weights(runs.scale, eta, runs.most))
     found = Counter(best([1]) for _ in range(COUNT))
     assert all(within(found[answer], chance) for answer, chance in enumerate(law))
-
-
-# --- what it costs ----------------------------------------------------------------------------
 
 
 def test_maps_at_several_distances():
@@ -257,9 +252,6 @@ def test_a_queryable_is_no_answer():
         oc.c.make_private_selection(session(), 4)([1])
 
 
-# --- what is refused --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("answer", "match"),
     [
@@ -335,8 +327,7 @@ def test_a_fair_bit_is_a_sign_and_never_zero():
     [(3.0, 1.0, None), (3.0, 1.0, 4), (3.0, 0.5, None), (4.0, 0.0, None), (4.0, 0.0, 6)],
 )
 def test_runs_have_the_law_of_the_oracle(mean, eta, most):
-    scale = scale_for(mean, eta)
-    runs = RandomRuns(scale, eta, most_of(scale) if most is None else most)
+    runs = runs_of(mean, eta, most)
     found = Counter(runs.draw() for _ in range(COUNT))
     law = weights(runs.scale, eta, runs.most)
     assert max(found) <= runs.most
@@ -393,9 +384,9 @@ ORDERS = (1.5, 2.0, 4.0, 16.0)
 LAWS = [(1.2, 1.0), (5.0, 1.0), (40.0, 1.0), (5.0, 0.5), (3.0, 0.0), (12.0, 0.0)]
 
 
-def worst(epsilon, rare=1e-7):
+def worst(epsilon):
     """Randomized response of what is better than a rare answer, which is e^ε times as likely."""
-    up = math.exp(epsilon)
+    up, rare = math.exp(epsilon), 1e-7
     better = 1 / (1 + up)
     first, second = (rare * up, better), (rare, better * up)
     return verify.FiniteMechanism((1 - sum(first), *first), (1 - sum(second), *second))
@@ -420,21 +411,6 @@ def test_a_largest_number_of_runs_costs_nothing(mean, eta, most):
         bound = pure_selection(runs, epsilon)
         assert bound == pure_selection(free, epsilon)
         assert selection(worst(epsilon), law).epsilon() <= bound + 1e-5
-
-
-def test_a_fixed_number_of_runs_is_seen_by_the_oracle():
-    up = math.exp(0.1)
-    bound = pure_selection(runs_of(50.0, 1.0), 0.1)
-    one = verify.FiniteMechanism((up / (1 + up), 1 / (1 + up)), (1 / (1 + up), up / (1 + up)))
-    assert selection(one, [0.0] * 49 + [1.0]).epsilon() > 10 * bound
-
-
-def test_one_shape_less_is_seen_by_the_oracle():
-    """The bound of η = 0 for runs that are drawn with η = 1."""
-    drawn = runs_of(20.0, 1.0)
-    claimed = RandomRuns(drawn.scale, 0.0, drawn.most)
-    found = selection(worst(1.0), weights(drawn.scale, 1.0, drawn.most)).epsilon()
-    assert found > 1.4 * pure_selection(claimed, 1.0)
 
 
 def laws(epsilon):
@@ -618,11 +594,3 @@ def test_runs_that_may_fail(mean, eta, most, epsilon, delta):
         )
         best = selection(sorted_runs, weights(runs.scale, eta, runs.most))
         assert best.delta(bound[0]) <= bound[1] + CRUMB
-
-
-def test_one_shape_less_is_seen_by_the_oracle_of_profiles():
-    one = worst(1.0, rare=1e-4)
-    drawn = runs_of(20.0, 1.0)
-    best = selection(one, weights(drawn.scale, 1.0, drawn.most))
-    at, deltas = claimed(RandomRuns(drawn.scale, 0.0, drawn.most), one)
-    assert max(best.delta(e) - d for e, d in zip(at, deltas, strict=True)) > 1e-5

@@ -292,9 +292,6 @@ def test_a_false_promise_of_monotone_queries_is_seen_by_the_oracle():
     assert claimed < loose.map(PURE)
 
 
-# --- the maps' values -------------------------------------------------------------------------
-
-
 def cost(measure, scale, hits=1, **more):
     return oc.m.make_sparse_vector(*SPACE, measure, 1, scale, 0, hits, **more).map(1)
 
@@ -404,9 +401,6 @@ def test_a_shift_of_several_steps_costs_more_than_the_laplace_formula():
     )
     found = noise.map(oc.fixed_renyi_divergence(2.0), 2)
     assert formula < exact <= found <= exact + 2 * 2 / 1e4 + CRUMB
-
-
-# --- accuracy ---------------------------------------------------------------------------------
 
 
 def failure(noise, distances, alpha, step=1):

@@ -191,9 +191,6 @@ def test_noise_has_the_scale_that_is_stated():
     assert np.abs(found).max() <= made.accuracy(1e-12)
 
 
-# --- below others, and refusals ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [

@@ -38,8 +38,6 @@ def make(measure=ZCDP, d_out=10.0, universe=16, queries=100, *, d_in=1, **more):
     )
 
 
-# --- what it costs -----------------------------------------------------------------------------
-
 BUDGETS = {
     "pure": (PURE, st.floats(0.2, 50.0)),
     "(ε, δ)": (APPROXIMATE, st.tuples(st.floats(0.1, 20.0), st.sampled_from([1e-9, 1e-6, 1e-3]))),
@@ -89,6 +87,9 @@ def test_the_loss_is_that_of_its_parts(d_in):
     exact = d / plan.scale + 2 * c * d / plan.query_scale + c * d / plan.answer_scale
     assert exact * (1 - 1e-12) <= made.map(d_in) <= exact * (1 + 1e-8)
     assert make(APPROXIMATE, (5.0, 0.0), d_in=d_in).map(d_in) == (made.map(d_in), 0.0)
+
+    with pytest.raises(InvalidValueError, match="must be at most"):
+        made.map(d_in + 1)
 
     made = make(ZCDP, 2.0, d_in=d_in)
     assert made.plan.refresh
@@ -304,9 +305,6 @@ def test_weights_do_not_underflow():
             answer = oc.handles.SparseVectorAnswer(ABOVE, guess + more)
             state, *_ = person(asked, ANSWER, answer)
         assert state.distribution == pytest.approx(expected, rel=1e-6)
-
-
-# --- with real noise ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

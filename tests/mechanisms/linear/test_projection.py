@@ -96,9 +96,6 @@ def test_an_unknown_number_of_records_is_found_from_the_answers():
     assert queryable.synthetic().sum() == pytest.approx(8, abs=1e-4)
 
 
-# --- what is released --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("d_mids", [[0.5], [0.25, 0.125], [1e-6, 3.0, 0.7]])
 def test_the_map_composes_the_batches(d_mids):
     exact = math.fsum(d_mids)
@@ -177,9 +174,6 @@ def test_a_batch_of_zeros_is_answered_by_zeros():
     assert np.isfinite(after.values).all()
     assert after[0] == pytest.approx(1.0, abs=0.01)
     assert np.isfinite(queryable("synthetic")).all()
-
-
-# --- the conversation --------------------------------------------------------------------------
 
 
 def test_one_batch_for_each_loss():
