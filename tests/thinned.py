@@ -35,7 +35,7 @@ EVERY = {
     "fdp/test_sandwich.py::test_spreading_touches_from_above_and_merging_from_below": 3,
     "measures/conversions/test_formulas.py::test_zcdp_to_delta_is_the_infimum_over_orders": 4,
     "measures/conversions/test_formulas.py::test_zcdp_to_epsilon_is_the_infimum_over_orders": 4,
-    "mechanisms/linear/test_histogram.py::test_batches_move_by_no_more_than_their_stability": 2,
+    "mechanisms/linear/test_projection.py::test_batches_move_by_no_more_than_their_stability": 2,
     "mechanisms/linear/test_marginals.py::test_sums_and_pairs_of_each_form_of_data": 3,
     "mechanisms/linear/test_multiplicative_weights.py::test_all_answers_are_within_the_error": 2,
     "mechanisms/linear/test_multiplicative_weights.py::test_the_loss_is_within_the_budget_and_uses_it": 2,  # noqa: E501
