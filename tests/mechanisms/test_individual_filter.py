@@ -228,17 +228,6 @@ class Overdraws(Reference):
         return [left > 0 for left in self.left]
 
 
-class Averages(Reference):
-    """Charges everybody the mean loss."""
-
-    def charge(self, values, scale, d_out):
-        costs = [self.cost(value, scale, d_out) for value in values]
-        mean = sum(costs, Fraction(0)) / max(1, len(costs))
-        pays = [left >= mean for left in self.left]
-        self.left = [left - mean if p else left for left, p in zip(self.left, pays, strict=True)]
-        return sum(value for value, p in zip(values, pays, strict=True) if p)
-
-
 class Gangs(Reference):
     """Leaves everybody out as soon as one cannot pay: a decision on other people's rows."""
 
@@ -246,7 +235,7 @@ class Gangs(Reference):
         return [all(super().pays(costs))] * len(costs)
 
 
-WRONG = Refunds, Overdraws, Averages, Gangs
+WRONG = Refunds, Overdraws, Gangs
 RIGHT = Reference, Vectorised
 
 

@@ -57,13 +57,11 @@ def test_delta_is_that_of_the_worst_pair_by_enumeration(scale, reach):
     ("loss", "users"), [((0.1, 1e-6), 110), ((1.0, 1e-6), 15), ((0.5, 1e-8), 36)]
 )
 def test_one_key_a_unit_needs_so_many_users(loss, users):
-    noise = chosen(loss, 1)
+    noise, (epsilon, delta) = chosen(loss, 1), loss
     assert noise.users == users
-    assert noise.loss[0] <= loss[0]
-    assert noise.loss[1] <= loss[1] < one_key_delta(noise.scale, noise.reach - 1)
-    epsilon, delta = loss
-    laplace = 1 + log(1 / (2 * delta)) / epsilon  # the threshold of Laplace noise
-    assert users < laplace + 2
+    assert noise.loss[0] <= epsilon
+    assert noise.loss[1] <= delta < one_key_delta(noise.scale, noise.reach - 1)
+    assert users < 1 + log(1 / (2 * delta)) / epsilon + 2  # the threshold of Laplace noise, and 2
     law = released(users, noise.scale, noise.reach)
     assert law.get(None, 0) < 0.5 <= released(users - 1, noise.scale, noise.reach)[None]
 
@@ -71,10 +69,8 @@ def test_one_key_a_unit_needs_so_many_users(loss, users):
 def test_the_probability_of_release_is_the_largest_that_there_is():
     """The recursion of [DVGM22] at (ε, δ) of the noise."""
     with mp.workdps(40):
-        scale, reach = 2.0, 6
-        delta, ratio, best = None, mp.exp(mpf(1) / 2), mpf(0)
-        laws = [released(units, scale, reach) for units in range(20)]
-        delta = 1 - laws[1][None]
+        laws = [released(units, 2.0, 6) for units in range(20)]
+        delta, ratio, best = 1 - laws[1][None], mp.exp(mpf(1) / 2), mpf(0)
         for law in laws[1:]:
             best = min(ratio * best + delta, 1 - (1 - best - delta) / ratio, mpf(1))
             assert abs(1 - law.get(None, 0) - best) < mpf(10) ** -30
@@ -175,11 +171,6 @@ def test_weights_are_rounded_down():
     assert weight(1) == key_noise.UNIT
 
 
-def test_a_loss_that_no_noise_has_is_infinite():
-    assert gaussian_delta(1.0, 0.5, 10**9, 2, 1e-6) == float("inf")
-    assert gaussian_delta(1.0, 1e6, 1, 2, 1e-6) == float("inf")
-
-
 def test_doubles_agree_with_the_certified_gaussian():
     for mu, epsilon in ((0.2, 1.0), (1.0, 0.5), (3.0, 2.0)):
         exact = norm.cdf(-epsilon / mu + mu / 2) - exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2)
@@ -191,6 +182,8 @@ def test_several_keys_need_so_many_users():
     assert type(noise) is WeightedGaussian
     assert (noise.users, noise.loss[0]) == (75, 1.0)
     assert 0.99e-6 < noise.loss[1] <= 1e-6
-    assert type(chosen((1.0, 1e-6), 2)) is TruncatedGeometric
     composed, gaussian = composed_geometric(1.0, 1e-6, 3), WeightedGaussian.of(1.0, 1e-6, 3)
     assert (composed.users, gaussian.users) == (41, 40)
+    assert type(chosen((1.0, 1e-6), 2)) is TruncatedGeometric
+    for scale, threshold in ((0.5, 10**9), (1e6, 1)):  # a loss that no noise has
+        assert gaussian_delta(1.0, scale, threshold, 2, 1e-6) == float("inf")

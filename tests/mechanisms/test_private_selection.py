@@ -45,7 +45,7 @@ from opendp_concurrent.mechanisms.selection import (
     scale_for,
 )
 
-from ..build import APPROXIMATE, PURE, RENYI, SPACE, ZCDP, costing, laplace, opened
+from ..build import APPROXIMATE, DATA, PURE, RENYI, SPACE, ZCDP, costing, laplace, opened
 
 ODDS, COUNT = 1e-11, 350  # of a false alarm, of one of two sides; and of runs
 NOISY, T = laplace(0.1), oc.TradeoffFunction
@@ -83,9 +83,8 @@ def selected(law, runs):
 
 def selection(mechanism, runs):
     """The finite mechanism that releases the best answer of K runs."""
-    return verify.FiniteMechanism(
-        tuple(selected(mechanism.first, runs)), tuple(selected(mechanism.second, runs))
-    )
+    laws = (mechanism.first, mechanism.second)
+    return verify.FiniteMechanism(*(tuple(selected(law, runs)) for law in laws))
 
 
 def renyi(first, second, order):
@@ -196,60 +195,45 @@ def test_a_failing_run_is_charged_and_ends_the_selection():
 # --- interactive runs -------------------------------------------------------------------------
 
 
-def session():
-    return oc.make_concurrent_composition(*SPACE, PURE, 1, [0.05, 0.05])
+COUNTED = laplace(0.025)
+INNER, SESSION, NATIVE = (
+    make(*SPACE, PURE, 1, d_mids)
+    for make, d_mids in (
+        (oc.make_concurrent_composition, [0.025]),
+        (oc.make_concurrent_composition, [0.05, 0.05]),
+        (dp.c.make_adaptive_composition, [0.05, 0.05]),
+    )
+)
 
 
 @pytest.mark.parametrize("is_below", [False, True], ids=["alone", "below a filter"])
-def test_an_interactive_measurement_is_talked_with_and_then_closed(is_below):
-    count = laplace(0.05)
+@pytest.mark.parametrize(
+    ("session", "keep"),
+    [(SESSION, lambda one: one), (SESSION, lambda one: one(INNER)), (NATIVE, lambda one: [one])],
+    ids=["handle", "child", "native"],
+)
+def test_an_interactive_measurement_is_talked_with_and_then_closed(session, keep, is_below):
     kept = []
 
     def interact(queryable):
-        kept.append(queryable)
-        return queryable(count) + queryable(count), "both"
+        kept.append((queryable(COUNTED), keep(queryable)))
+        return kept[-1]
 
-    best = oc.c.make_private_selection(session(), 4, interact=interact)
+    best = oc.c.make_private_selection(session, 4, interact=interact)
     assert best.map(1) <= 0.3
-    root = opened(1.0, data=[1] * 9)
-    score, said = root(best) if is_below else best([1, 2, 3])
-    assert isinstance(score, int)
-    assert said == "both"
-    other = root(session())
-    for queryable in kept:
-        with pytest.raises(EndedError, match="ask all of its queries in interact"):
-            queryable(count)
-    assert isinstance(other(count), int)  # a child of its own is open
-
-
-def test_children_and_native_queryables_are_closed_too():
-    count = laplace(0.025)
-    inner = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.025])
-    native = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.05, 0.05])
-    kept = []
-
-    def keep_child(queryable):
-        child = queryable(inner)
-        kept.append(child)
-        return 0, child
-
-    def keep_native(queryable):
-        kept.append(queryable)
-        return 0, [queryable]
-
-    for measurement, interact in ((session(), keep_child), (native, keep_native)):
-        best = oc.c.make_private_selection(measurement, 3, interact=interact)
-        _, returned = best([1, 2, 3])
-        returned = returned[0] if isinstance(returned, list) else returned
-        for queryable in (*kept, returned):
-            with pytest.raises((EndedError, dp.OpenDPException), match="ask all of its queries"):
-                queryable(count)
-        kept.clear()
+    root = opened(1.0)
+    score, _ = root(best) if is_below else best(DATA)
+    assert score == max(score for score, _ in kept)
+    other = root(SESSION)
+    for _, one in kept:
+        with pytest.raises((EndedError, dp.OpenDPException), match="ask all of its queries"):
+            (one[0] if isinstance(one, list) else one)(COUNTED)
+    assert isinstance(other(COUNTED), int)  # a child of its own is open
 
 
 def test_a_queryable_is_no_answer():
     with pytest.raises(InvalidTypeError, match="^interact must be given for an interactive"):
-        oc.c.make_private_selection(session(), 4)([1])
+        oc.c.make_private_selection(SESSION, 4)([1])
 
 
 @pytest.mark.parametrize(
@@ -277,12 +261,10 @@ def test_numbers_of_runs_that_are_hardly_ever_drawn_are_refused():
     assert oc.c.make_private_selection(made, 500, max_runs=1)([1]) == 0
 
 
-@pytest.mark.parametrize("eta", [5e-324, 1e-310])
-def test_an_eta_whose_mean_underflows_is_refused(eta):
+def test_an_eta_whose_mean_underflows_is_refused():
     with pytest.raises(InvalidValueError, match="eta .* must be 0 or at least 1e-300"):
-        oc.c.make_private_selection(costing(0.1, Answers(1)), 5, eta=eta)
-    least = oc.c.make_private_selection(costing(0.1, Answers(1)), 5, eta=1e-300).map(1)
-    none = oc.c.make_private_selection(costing(0.1, Answers(1)), 5, eta=0.0).map(1)
+        oc.c.make_private_selection(NOISY, 5, eta=1e-310)
+    least, none = (oc.c.make_private_selection(NOISY, 5, eta=eta).map(1) for eta in (1e-300, 0.0))
     assert least == pytest.approx(none, rel=1e-9)
 
 
