@@ -39,10 +39,8 @@ def test_single_rounds_interleave_to_the_optimal_composition(count):
 def check_interleaving(parts, epsilon):
     concurrent = verify.concurrent_delta(parts, epsilon)
     sequential = verify.sequential_delta(parts, epsilon)
-    allowed = verify.composition_delta(parts, epsilon)
-    assert sequential <= concurrent + 1e-12
-    assert concurrent <= allowed + 1e-12
-    return concurrent, sequential, allowed
+    assert sequential - 1e-12 <= concurrent <= verify.composition_delta(parts, epsilon) + 1e-12
+    return concurrent, sequential
 
 
 @pytest.mark.parametrize(("pairs", "triples"), [(40, 0), *slow([(1000, 100)])])
@@ -50,7 +48,7 @@ def test_no_interleaving_exceeds_the_theorem_on_random_pairs(pairs, triples):
     ahead = 0
     for seed in range(pairs):
         parts = [verify.random_interactive(2 * seed + index) for index in (0, 1)]
-        concurrent, sequential, _ = check_interleaving(parts, (0.0, 0.5, 1.0)[seed % 3])
+        concurrent, sequential = check_interleaving(parts, (0.0, 0.5, 1.0)[seed % 3])
         ahead += concurrent > sequential + 1e-9
     assert ahead > 0  # to interleave does help, within what the theorem allows
     for seed in range(triples):
@@ -59,12 +57,10 @@ def test_no_interleaving_exceeds_the_theorem_on_random_pairs(pairs, triples):
 
 def test_the_order_of_a_sequence_may_depend_on_answers():
     """Three mechanisms: after the first one's answers, either of the others may be next."""
-    for seed in (0, 56):
+    for seed, expected in ((0, 0.8098), (56, 0.77769)):
         parts = [verify.random_interactive(3 * seed + index) for index in range(3)]
-        concurrent, sequential, _ = check_interleaving(parts, 0.5)
-        expected = {0: 0.8098, 56: 0.77769}[seed]
+        _, sequential = check_interleaving(parts, 0.5)
         assert sequential == pytest.approx(expected, abs=2e-4)
-        assert concurrent >= sequential
 
 
 @pytest.mark.parametrize("order", [1.01, 2.0, 7.5])
@@ -75,13 +71,12 @@ def test_the_worst_interleaving_reaches_the_sum_of_renyi_divergences(order):
     for seed in range(4):
         parts = [verify.random_interactive(2 * seed + n, rounds=2 + n, sharp=3.0) for n in (0, 1)]
         for chosen in (parts, parts[:1]):
-            brute = [_worst(chosen, one, sequential=False) for one in (moment, _swap(moment))]
+            brute = [
+                _worst(chosen, one, sequential=False)
+                for one in (moment, lambda p, q: moment(q, p))  # both orders of the datasets
+            ]
             exact = verify.concurrent_renyi(chosen, order)
             assert exact == pytest.approx(log(max(brute)) / (order - 1), rel=1e-9, abs=1e-9)
-
-
-def _swap(leaf):
-    return lambda p, q: leaf(q, p)
 
 
 def test_an_answer_that_is_impossible_on_one_dataset_has_an_infinite_renyi_divergence():
