@@ -169,6 +169,7 @@ def _parts(one: Any) -> list[Any]:
         return [] if one.gi_frame is None else [*one.gi_frame.f_locals.values()]
     slotted = [vars(base).get("__slots__", ()) for base in type(one).__mro__]
     names = [name for some in slotted for name in ([some] if isinstance(some, str) else some)]
+    names = [one for one in names if one not in ("__dict__", "__weakref__")]  # JAX's raise
     names += [field.name for field in fields(one)] if is_dataclass(one) else []
     slots = [getattr(one, name, None) for name in names]
     return [*slots, *getattr(one, "__dict__", {}).values()]

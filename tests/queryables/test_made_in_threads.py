@@ -25,6 +25,19 @@ class Holder:
         self.handle = handle
 
 
+def refuse(one):
+    raise TypeError("this descriptor does not apply")
+
+
+class Odd(Holder):
+    """As an array of JAX: one name of its slots cannot be read."""
+
+    __slots__ = ()
+
+
+Odd.__slots__, Odd.__weakref__ = ("__weakref__",), property(refuse)
+
+
 def array(handle):
     found = np.empty(1, dtype=object)
     found[0] = handle
@@ -39,6 +52,7 @@ HIDING = {
     "default": (lambda handle: lambda query, h=handle: h(query), lambda answer: answer),
     "method": (lambda handle: handle.__call__, lambda answer: answer),
     "object": (Holder, lambda answer: answer.handle),
+    "odd object": (Odd, lambda answer: answer.handle),
     "array": (array, lambda answer: answer[0]),
 }
 QUERY = user(len)
