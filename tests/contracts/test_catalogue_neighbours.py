@@ -273,8 +273,9 @@ LINES = st.sampled_from(
 BROKEN = st.sampled_from(
     [
         *(b"%d,secret-7261,0.5,1", b"%d,secret-7261", b"%d", b"%d,a,0.5\r", b'%d,"a"b,1'),
-        *(b'%d,"secret-7261', b"%d,secret-7261\r,1", b"\r", b"%d,secret-7261\xff,1"),
+        *(b'%d,"secret-7261', b"%d,secret-7261\r,1", b"%d,secret-7261\xff,1"),
         *(b"%d,\xed\xa0\x80,1", b'%d,"a,1', b"%d;a;1", b"%d,\xe9,1"),
+        *([b"\r"] if duckdb.__version__ >= "2" else []),  # an empty line before
     ]
 )
 

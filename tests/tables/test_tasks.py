@@ -189,8 +189,8 @@ TRUTH = {
     "2 ** (1 + floor(log2(quantile_disc(distance, 0.99)))) FROM f",
     "histogram": "SELECT count(*) FROM f WHERE air_time < 400 GROUP BY floor(air_time / 100) "
     "ORDER BY floor(air_time / 100)",
-    "histogram by origin": "SELECT count(tailnum) FROM (SELECT DISTINCT origin AS o FROM f), "
-    "range(4) AS r(b) LEFT JOIN f ON origin = o AND floor(air_time / 100) = b "
+    "histogram by origin": "SELECT count(tailnum) FROM (SELECT DISTINCT origin AS o FROM f) "
+    "CROSS JOIN range(4) AS r(b) LEFT JOIN f ON origin = o AND floor(air_time / 100) = b "
     "GROUP BY o, b ORDER BY o, b",
     "ratio": "SELECT count(*) FROM f WHERE distance / air_time > 7",
     "week": "SELECT count(tailnum) FROM range(1, 54) AS r(w) LEFT JOIN f ON week(time_hour) = w "
@@ -209,7 +209,7 @@ TRUTH = {
     "ORDER BY dest",
     "distinct": "SELECT count(DISTINCT dest) FROM f",
     "several": f"SELECT count(*), stddev_pop(late) {BY_CARRIER}",
-    "top": "SELECT dest FROM f GROUP BY dest ORDER BY count(*) DESC LIMIT 3",
+    "top": "SELECT dest FROM f GROUP BY dest ORDER BY count(*) DESC, dest LIMIT 3",
 }  # fmt: skip
 CLOSE = {"median": 10, "extremes": 10, "quantile by origin": 4}  # answers are candidates
 
