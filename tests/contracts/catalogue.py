@@ -28,6 +28,7 @@ import opendp_concurrent as oc
 from opendp_concurrent import measures
 from opendp_concurrent.errors import ConcurrentError
 
+from ..build import costing
 from . import tables
 from .probes import (
     CANARY,
@@ -399,7 +400,7 @@ def user_interactive(seen: Seen, measure: str) -> Any:
         number = len(rows)
         return native_queryable(lambda query: number)
 
-    return dp.m.make_user_measurement(*table(), make(), function, loss, TO="ExtrinsicObject")
+    return costing(loss, function, make())
 
 
 @cache
@@ -412,9 +413,6 @@ def multiplicative_weights() -> Any:
 
 def _both(name: str) -> tuple[str, str]:
     return f"make_{name}", f"then_{name}"
-
-
-assert tables.UNIT == CANARY
 
 
 def noisy_table(name: str) -> Any:
@@ -988,14 +986,11 @@ def _run_by(run: Callable[[Callable[[], Any]], Any]) -> Callable[[Case], Case]:
     def make(case: Case) -> Case:
         measured(case)
         what = case.what
-        made = dp.m.make_user_measurement(
-            *case.space,
-            case.measure,
-            lambda rows: run(lambda: what(rows)),
-            map_of(what),
-            TO="ExtrinsicObject",
-        )
-        return replace(case, what=made)
+
+        def function(rows: Any) -> Any:
+            return run(lambda: what(rows))
+
+        return replace(case, what=costing(map_of(what), function, case.measure, case.space))
 
     return make
 

@@ -24,6 +24,7 @@ from opendp_concurrent.queryables import interactive
 from opendp_concurrent.queryables.child import Child
 from opendp_concurrent.serving.extend import at_most, charges, same_loss
 
+from ..build import costing
 from .catalogue import (
     CANARY,
     D_IN,
@@ -367,16 +368,8 @@ def bad_queries(innermost: Case) -> Iterator[tuple[str, Any]]:
     nobodys = dp.user_divergence("Nobody's")
     yield "None", None
     yield "a text", "text"
-    yield (
-        "another measure",
-        dp.m.make_user_measurement(*space, nobodys, len, lambda d: 0.0, TO="ExtrinsicObject"),
-    )
-    yield (
-        "another space",
-        dp.m.make_user_measurement(
-            *elsewhere, measure, len, of_measure(measure), TO="ExtrinsicObject"
-        ),
-    )
+    yield "another measure", costing(lambda d: 0.0, measure=nobodys, space=space)
+    yield "another space", costing(of_measure(measure), measure=measure, space=elsewhere)
     if measure == dp.renyi_divergence():
         return  # a curve of nan is not looked at before it is read
     for name, map_ in (
@@ -385,7 +378,7 @@ def bad_queries(innermost: Case) -> Iterator[tuple[str, Any]]:
         ("a map that raises", lambda d: 1 / 0),
         ("a map of text", lambda d: "free"),
     ):
-        yield name, dp.m.make_user_measurement(*space, measure, len, map_, TO="ExtrinsicObject")
+        yield name, costing(map_, measure=measure, space=space)
 
 
 # --- i. queries with a name ------------------------------------------------------------------

@@ -11,7 +11,8 @@ import opendp.prelude as dp
 
 import opendp_concurrent as oc
 
-UNIT = 739391  # the canary of probes.py
+from .probes import CANARY
+
 SCHEMA = {"person": int, "zone": str, "hours": float}
 BY = {"by": "zone", "groups": 2, "rows": 2}
 BOUNDED = 4  # rows of a unit
@@ -50,7 +51,7 @@ def connection() -> Any:
     dp.enable_features("contrib", "honest-but-curious")
     opened = duckdb.connect()
     opened.execute("CREATE TABLE people (person BIGINT, zone TEXT, hours DOUBLE, id INTEGER)")
-    rows = [(UNIT, "a", 0.5, 1), (UNIT, "b", 1.5, 2), (2, "a", None, 1), (3, "c", 9.0, 3)]
+    rows = [(CANARY, "a", 0.5, 1), (CANARY, "b", 1.5, 2), (2, "a", None, 1), (3, "c", 9.0, 3)]
     opened.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
     return opened
 
@@ -89,7 +90,5 @@ def data() -> Any:
     return group_truncation()(people())
 
 
-atexit.register(people.cache_clear)
-atexit.register(
-    connection.cache_clear
-)  # DuckDB complains of connections that outlive the interpreter
+atexit.register(people.cache_clear)  # DuckDB complains of connections that outlive the interpreter
+atexit.register(connection.cache_clear)

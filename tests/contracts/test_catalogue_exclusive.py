@@ -18,6 +18,7 @@ from opendp_concurrent.errors import FiniteCommunicationError
 from opendp_concurrent.ledger import create_ledger
 from opendp_concurrent.queryables.stream import is_stream
 
+from ..build import costing
 from .catalogue import (
     MEASURES,
     REFUSALS,
@@ -58,13 +59,7 @@ def hidden(name, put, take):
 
     def make(case):
         what = case.what
-        made = dp.m.make_user_measurement(
-            *case.space,
-            case.measure,
-            lambda rows: put(what, rows),
-            map_of(what),
-            TO="ExtrinsicObject",
-        )
+        made = costing(map_of(what), lambda rows: put(what, rows), case.measure, case.space)
         enter = case.enter
 
         def entered(send, doors):
@@ -194,7 +189,7 @@ def running_on(space, measure, function, loss):
             return Probe(Seen())
 
         return oc.m.make_continual(*space, measure, start, loss)
-    return dp.m.make_user_measurement(*space, measure, function, loss, TO="ExtrinsicObject")
+    return costing(loss, function, measure, space)
 
 
 def answers(send, query):
