@@ -9,12 +9,7 @@ pytest.importorskip("jax_privacy", reason="run by hand, in an environment with j
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 import dp_accounting
-import jax
-import jax.numpy as jnp
-import numpy as np
-import optax
 from dp_accounting.pld import PLDAccountant
-from jax_privacy import batch_selection
 from jax_privacy.experimental import accounting, execution_plan
 
 EPSILON, DELTA, STEPS = 1.0, 1e-5, 60
@@ -57,35 +52,11 @@ def test_an_event_that_is_not_known_is_refused():
         oc.fdp.from_dp_event(event)
 
 
-def loss(params, features, labels):
-    logits = features @ params["weights"] + params["bias"]
-    return -jnp.mean(jax.nn.log_sigmoid(jnp.where(labels, logits, -logits)))
-
-
-def test_a_model_is_trained_and_queries_share_its_budget():
-    plan = configure(2, epsilon=EPSILON, delta=DELTA).plan
-    gradients = plan.clipped_grad(loss, batch_argnums=(1, 2))
-    draw = np.random.default_rng(1)
-    features = draw.normal(size=(2_000, 5))
-    labels = features @ np.array([2.0, -1, 0.5, 0, 0]) > 0
-    features, labels = jnp.asarray(features), jnp.asarray(labels)
-    params = {"weights": jnp.zeros(5), "bias": jnp.zeros(())}
-    noise, optimizer = plan.noise_addition_transform.init(params), optax.sgd(0.01)
-    state = optimizer.init(params)
-    before = float(loss(params, features, labels))
-    for indices in plan.batch_selection_strategy.batch_iterator(len(labels)):
-        padded = batch_selection.pad_to_multiple_of(indices, 64)
-        sums = gradients(params, features[padded], labels[padded], is_padding_example=padded == -1)
-        noisy, noise = plan.noise_addition_transform.update(sums, noise)
-        updates, state = optimizer.update(noisy, state)
-        params = optax.apply_updates(params, updates)
-    assert float(loss(params, features, labels)) < before
-
-    # Beside the training: 20 Gaussian counts. One bound for all, below the sum of two.
-    trained = oc.fdp.from_dp_event(plan.dp_event, SPECIAL)
-    count = dp_accounting.GaussianDpEvent(10.0)
-    counts = dp_accounting.SelfComposedDpEvent(count, 20)
-    both = oc.fdp.from_dp_event(dp_accounting.ComposedDpEvent([plan.dp_event, counts]), SPECIAL)
-    asked = oc.fdp.from_dp_event(counts, SPECIAL)
+def test_a_training_and_counts_share_a_budget():
+    """One bound for all, below the sum of two."""
+    event = configure(2, epsilon=EPSILON, delta=DELTA).plan.dp_event
+    counts = dp_accounting.SelfComposedDpEvent(dp_accounting.GaussianDpEvent(10.0), 20)
+    whole = dp_accounting.ComposedDpEvent([event, counts])
+    trained, asked, both = (oc.fdp.from_dp_event(one, SPECIAL) for one in (event, counts, whole))
     assert trained.epsilon(DELTA) < both.epsilon(DELTA)
     assert both.epsilon(DELTA) < trained.epsilon(DELTA / 2) + asked.epsilon(DELTA / 2)

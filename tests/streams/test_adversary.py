@@ -9,8 +9,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.streams import counter as methods
-from opendp_concurrent.streams.digits import Digits
 
 from ..build import PURE
 from .conftest import MODULUS
@@ -132,11 +130,3 @@ def test_user_level_privacy_of_bounded_contributions(modular, limit):
     found = exact(modular(lambda: counter([])), 2, items, one_user)
     assert counter.map(1) == 2.0 * limit
     assert 0.5 * 2.0 * limit < found <= counter.map(1) + 1e-9
-
-
-def test_one_level_too_few_is_caught(bits, modular, monkeypatch):
-    """The exact check sees a tree of two levels whose loss is that of one."""
-    monkeypatch.setattr(methods, "best_digits", lambda horizon: Digits(3, 2))
-    counter = oc.m.make_counter(*bits, PURE, scale=0.5, horizon=4)
-    assert counter.map(1) == 4.0
-    assert exact(modular(lambda: counter([])), 2) > 2.0 + 0.5

@@ -313,19 +313,6 @@ def test_factors():
 # --- tails ----------------------------------------------------------------------------------------
 
 
-def test_one_kind_of_equal_noises_is_exact_on_the_reals():
-    """Against numerical integration: the sum of 2 has the density (1 + x) exp(-x)/4."""
-    for bound in (0.5, 3.0, 20.0):
-        one, two = (
-            Spread(np.ones(1), np.array([[n]]), np.ones(1), np.zeros(1))._tails(np.array([bound]))[
-                1
-            ]
-            for n in (1.0, 2.0)
-        )
-        assert one == pytest.approx(-bound - math.log(2))
-        assert two == pytest.approx(math.log((2 + bound) / 4) - bound)
-
-
 def test_tails_of_unequal_noises_are_above_the_truth():
     """Of scales 1 and 2: by partial fractions, (4 exp(-x/2) - exp(-x)) / 6."""
     found = Spread(np.array([1.0, 2.0]), np.ones((1, 2)), np.ones(1), np.zeros(1))

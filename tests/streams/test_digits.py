@@ -170,15 +170,6 @@ def test_an_adversary_gains_what_is_declared(bits, modular, monkeypatch, horizon
         assert counter.map(1) == 4.0  # two nodes
 
 
-@pytest.mark.slow
-def test_an_adversary_over_three_steps(bits, modular, monkeypatch):
-    monkeypatch.setattr(methods, "best_digits", lambda horizon: Digits(3, 2))
-    counter = oc.m.make_counter(*bits, PURE, scale=0.5, horizon=4)
-    neighbouring = verify.events_differ(1)
-    found = verify.continual_epsilon([modular(lambda: counter([]))], (None, 1), neighbouring, 3)
-    assert 0.9 * counter.map(1) < found <= counter.map(1) + 1e-9
-
-
 def test_noise_that_is_drawn_anew_is_caught(bits, modular, monkeypatch):
     """The exact check sees a node that gets other noise at the next step."""
     counter = oc.m.make_counter(*bits, PURE, scale=0.5, horizon=2)
@@ -324,21 +315,6 @@ def test_an_adversary_gains_what_one_release_loses(bits, modular, short, skipped
 
     found = verify.continual_epsilon([modular(spawn)], (None, 1), verify.events_differ(1), 2)
     assert 0.45 * counter.map(1) < found <= counter.map(1) + 1e-9
-
-
-def test_noise_that_is_drawn_anew_for_a_finished_epoch_is_caught(bits, modular, short, monkeypatch):
-    counter = oc.m.make_counter(*bits, PURE, scale=0.5)
-
-    def forgetful(self):
-        if not self._left:
-            self._before, number = self._before + self._tree._sum, self._number
-            for _ in range(epoch(number).digits.nodes(epoch(number).length)):
-                self._before += self._tree._noise._draw()
-            self._open(number + 1)
-
-    monkeypatch.setattr(EpochsPrefix, "_next", forgetful)
-    law = modular(lambda: counter([]))
-    assert verify.continual_epsilon([law], (None, 1), verify.events_differ(1), 2) > 2.5
 
 
 # --- noise for the nodes of a tree: of the right kind, clamped, and drawn ahead ----------------

@@ -1,6 +1,5 @@
 """Buffered factors: an exact norm, rounding of one sign, and the errors that they reach."""
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -222,28 +221,6 @@ def test_an_adversary_gains_no_more_than_the_norm_allows(factor, order):
     declared = methods.factor_loss(1, factor.sensitivity(COARSE, 1), NOISE, ZCDP, 1)
     assert 0.7 * order * seen < found <= order * seen + 1e-9
     assert found <= order * declared
-
-
-def farthest(factor, steps):
-    """The largest sum of squared moves, over all streams: floors fall differently on each."""
-    largest = 0
-    for items in itertools.product((0, 1), repeat=steps):
-        for place in range(steps):
-            streams = [[*items[:place], bit, *items[place + 1 :]] for bit in (0, 1)]
-            releases = [encoded(factor, COARSE, stream) for stream in streams]
-            largest = max(largest, sum((a - b) ** 2 for a, b in zip(*releases, strict=True)))
-    return largest
-
-
-@pytest.mark.slow
-def test_an_adversary_over_three_steps():
-    """She chooses the other items such that floors fall as far apart as they can."""
-    factor = FACTORS["with a horizon"]
-    found = verify.continual_renyi([law(factor)], (None, 1), PRESENCE, 3, 2.0)
-    worst = farthest(factor, 3) / (2 * NOISE**2)
-    zeros = sum(one * one for one in moves(factor, 3)) / (2 * NOISE**2)
-    assert 2 * zeros < found <= 2 * worst + 1e-9
-    assert found <= 2 * methods.factor_loss(1, factor.sensitivity(COARSE, 1), NOISE, ZCDP, 1)
 
 
 def test_a_norm_without_its_buffers_is_caught(monkeypatch):
