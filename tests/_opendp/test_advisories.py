@@ -216,9 +216,6 @@ def test_a_transformation_with_a_known_fault_is_refused(name):
         pytest.skip("this OpenDP does not make it")
     with pytest.raises(AdvisoryError, match=f"opendp#{issue}"):
         transformation_map(made, 2)
-
-
-def test_columns_that_are_declared_to_have_nan_pass():
     assert transformation_map(to_floats(nan=True), [dp.polars.Bound(per_group=1)]) is not None
 
 
@@ -232,7 +229,7 @@ def test_a_fault_does_not_pass_before_a_handle():
 
 
 def test_an_odometer_without_a_bound_refuses_at_the_launch():
-    root = oc.make_concurrent_odometer(*TEXTS, APPROXIMATE)(["a"])
+    root = an_odometer(APPROXIMATE, TEXTS)(["a"])
     if stands(2922):
         with pytest.raises(AdvisoryError, match="opendp#2922"):
             root(counted())
@@ -431,28 +428,21 @@ def test_a_local_time_that_one_row_lacks_does_not_decide_whether_a_plan_answers(
         assert root.privacy_loss() == 0.0
     with pytest.raises(AdvisoryError, match="UTC"):
         filtered((PLAIN, SYMMETRIC))(AT_NIGHT)(private(grouped(local, keys)))
-
-
-@pytest.mark.parametrize("zone", [None, "UTC"])
-def test_times_without_gaps_pass(zone):
-    local = ZIP.str.to_datetime(**{**BERLIN, "time_zone": zone})
-    root = filtered((PLAIN, SYMMETRIC))(AT_NIGHT)
-    assert root(private(ROWS.filter(local.is_not_null()).select(COUNT))).collect().height == 1
+    for zone in (None, "UTC"):  # which have no gaps
+        found = ZIP.str.to_datetime(**{**BERLIN, "time_zone": zone}).is_not_null()
+        root = filtered((PLAIN, SYMMETRIC))(AT_NIGHT)
+        assert root(private(ROWS.filter(found).select(COUNT))).collect().height == 1
 
 
 # --- what an owner accepts ----------------------------------------------------------------------
 
 
-def response_of_bits():
-    return dp.m.make_randomized_response_bitvec(*BITS, f=0.5)
-
-
 def test_an_owner_accepts_one_fault_and_no_other():
     oc.accept_advisories("opendp#2935")
     with pytest.raises(AdvisoryError, match="opendp#2930"):
-        measurement_map(response_of_bits(), 1)
+        measurement_map(REFUSED["bits"][1](), 1)
     oc.accept_advisories("opendp#2930")
-    assert measurement_map(response_of_bits(), 1) == response_of_bits().map(1)
+    assert measurement_map(REFUSED["bits"][1](), 1) == REFUSED["bits"][1]().map(1)
 
 
 def test_unknown_references_accept_nothing(accepted):
@@ -470,7 +460,7 @@ def test_unknown_references_accept_nothing(accepted):
 
 def test_a_mended_opendp_is_believed(monkeypatch):
     monkeypatch.setitem(advisories._FAULTS, 2930, ("a fault", lambda: False))
-    assert measurement_map(response_of_bits(), 1) == response_of_bits().map(1)
+    assert measurement_map(REFUSED["bits"][1](), 1) == REFUSED["bits"][1]().map(1)
 
 
 def test_this_opendp_is_tried_and_not_its_version():

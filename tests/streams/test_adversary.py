@@ -5,17 +5,60 @@ is never above the declared one, and a little below it where an item can be seen
 are declared.
 """
 
+import math
+from itertools import count
+
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
+from opendp_concurrent.streams import counter as methods
+from opendp_concurrent.streams import digits as epochs
+from opendp_concurrent.streams import window
+from opendp_concurrent.streams.digits import DigitNoise, Digits, Epoch
 
 from ..build import PURE
-from .conftest import MODULUS
+from ..some import slow
 
+MODULUS = 5
 PRESENCE = verify.events_differ(1)
 CHANGE = verify.events_differ(1, presence=False)
 BIT = (None, 1)
+
+
+def around(total, scale):
+    """Laplace noise modulo a number: a postprocessing of noise on all integers, of any signs."""
+    decay = math.exp(-1 / scale)
+    mass = [decay**one + decay ** (MODULUS - one) for one in range(MODULUS)]
+    return [((total + one) % MODULUS, chance / sum(mass)) for one, chance in enumerate(mass)]
+
+
+@pytest.fixture
+def modular(monkeypatch):
+    """The exact law of a handle whose answers are taken modulo a number."""
+    releases = []
+
+    class Scripted:
+        def __init__(self, scale, laplace):
+            self.scale = scale
+
+        def release(self, total):
+            return releases[-1](total, self.scale)
+
+        def draw(self):
+            return self.release(0)
+
+    for module in (epochs, methods, window):
+        monkeypatch.setattr(module, "NodeNoise", Scripted)
+
+    def law(spawn, ask=lambda handle, query: handle(query) % MODULUS, **keywords):
+        def make(release):  # anew for every outcome
+            releases.append(release)
+            return spawn()
+
+        return verify.Replayed(make, around, ask=ask, **keywords)
+
+    return law
 
 
 def exact(law, steps, items=BIT, neighbouring=PRESENCE):
@@ -130,3 +173,63 @@ def test_user_level_privacy_of_bounded_contributions(modular, limit):
     found = exact(modular(lambda: counter([])), 2, items, one_user)
     assert counter.map(1) == 2.0 * limit
     assert 0.5 * 2.0 * limit < found <= counter.map(1) + 1e-9
+
+
+# --- one counter: trees of digits, windows, and epochs of trees -----------------------------------
+
+
+@pytest.mark.parametrize(("horizon", "steps"), [(1, 1), (4, 2), (13, 2)])
+@pytest.mark.parametrize("base", [3, None])
+def test_an_adversary_gains_what_is_declared(bits, modular, monkeypatch, horizon, steps, base):
+    """All adversaries who choose both streams adaptively; degree 3 has negative digits at once."""
+    if base is not None:
+        height = next(h for h in count(1) if (base**h - 1) // 2 >= horizon)
+        monkeypatch.setattr(methods, "best_digits", lambda horizon: Digits(base, height))
+    counter = oc.m.make_counter(*bits, PURE, scale=0.5, horizon=horizon)
+    found = exact(modular(lambda: counter([])), steps)
+    assert found <= counter.map(1) + 1e-9
+    if (horizon, base) == (4, 3):
+        assert found > 0.7 * counter.map(1)
+        assert counter.map(1) == 4.0  # two nodes
+
+
+def test_noise_that_is_drawn_anew_is_caught(bits, modular, monkeypatch):
+    """The exact check sees a node that gets other noise at the next step."""
+    counter = oc.m.make_counter(*bits, PURE, scale=0.5, horizon=2)
+    assert counter.map(1) == 2.0  # one node of five
+    total = DigitNoise.total
+
+    def forgetful(self, number, size):
+        self._known.clear()
+        return total(self, number, size)
+
+    monkeypatch.setattr(DigitNoise, "total", forgetful)
+    assert exact(modular(lambda: counter([])), 2) > 2.5
+
+
+@pytest.mark.parametrize("size", [1, *slow([2])])
+def test_an_adversary_against_a_window(bits, modular, monkeypatch, size):
+    counter = oc.m.make_window_counter(*bits, PURE, 0.5, size)
+    found = exact(modular(lambda: counter([])), 3)
+    assert 0.5 * counter.map(1) < found <= counter.map(1) + 1e-9
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Epochs of one, three and two steps."""
+    lengths = [Epoch(1, Digits(3, 1)), Epoch(3, Digits(3, 2)), Epoch(2, Digits(5, 1))]
+    monkeypatch.setattr(epochs, "epoch", lengths.__getitem__)
+
+
+@pytest.mark.parametrize("skipped", [0, *slow([1, 3])])
+def test_an_adversary_gains_what_one_release_loses(bits, modular, short, skipped):
+    """All adversaries who choose both streams adaptively, within and across epochs."""
+    counter = oc.m.make_counter(*bits, PURE, scale=0.5)
+
+    def spawn():
+        handle = counter([])
+        handle.update_all([None] * skipped)
+        return handle
+
+    found = exact(modular(spawn), 2)
+    assert 0.45 * counter.map(1) < found <= counter.map(1) + 1e-9

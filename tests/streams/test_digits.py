@@ -1,4 +1,4 @@
-"""Trees of odd degree with signed digits: their nodes, their noise, exact adversaries."""
+"""Trees of odd degree with signed digits: their nodes and their noise."""
 
 import math
 from collections import Counter
@@ -12,17 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent import verify
 from opendp_concurrent.errors import UnsupportedMeasureError
 from opendp_concurrent.mechanisms.noise import EDGES
-from opendp_concurrent.streams import counter as methods
 from opendp_concurrent.streams import digits as epochs
 from opendp_concurrent.streams import window
 from opendp_concurrent.streams.digits import (
     LARGEST_RELEASE,
     DigitNoise,
     Digits,
-    Epoch,
     EpochsPrefix,
     NodeNoise,
     best_digits,
@@ -32,7 +29,6 @@ from opendp_concurrent.streams.digits import (
 )
 
 from ..build import APPROXIMATE_ZCDP, PURE, ZCDP
-from ..some import slow
 
 LOWEST, HIGHEST = EDGES
 
@@ -151,48 +147,6 @@ def test_noise_goes_on_beyond_64_bits(monkeypatch):
         assert not script
 
 
-# --- exact adversaries -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("horizon", "steps"), [(1, 1), (4, 2), (13, 2)])
-@pytest.mark.parametrize("base", [3, None])
-def test_an_adversary_gains_what_is_declared(bits, modular, monkeypatch, horizon, steps, base):
-    """All adversaries who choose both streams adaptively; degree 3 has negative digits at once."""
-    if base is not None:
-        height = next(h for h in count(1) if (base**h - 1) // 2 >= horizon)
-        monkeypatch.setattr(methods, "best_digits", lambda horizon: Digits(base, height))
-    counter = oc.m.make_counter(*bits, PURE, scale=0.5, horizon=horizon)
-    neighbouring = verify.events_differ(1)
-    found = verify.continual_epsilon([modular(lambda: counter([]))], (None, 1), neighbouring, steps)
-    assert found <= counter.map(1) + 1e-9
-    if (horizon, base) == (4, 3):
-        assert found > 0.7 * counter.map(1)
-        assert counter.map(1) == 4.0  # two nodes
-
-
-def test_noise_that_is_drawn_anew_is_caught(bits, modular, monkeypatch):
-    """The exact check sees a node that gets other noise at the next step."""
-    counter = oc.m.make_counter(*bits, PURE, scale=0.5, horizon=2)
-    assert counter.map(1) == 2.0  # one node of five
-    total, neighbouring = DigitNoise.total, verify.events_differ(1)
-
-    def forgetful(self, number, size):
-        self._known.clear()
-        return total(self, number, size)
-
-    monkeypatch.setattr(DigitNoise, "total", forgetful)
-    law = modular(lambda: counter([]))
-    assert verify.continual_epsilon([law], (None, 1), neighbouring, 2) > 2.5
-
-
-@pytest.mark.parametrize("size", [1, *slow([2])])
-def test_an_adversary_against_a_window(bits, modular, monkeypatch, size):
-    counter = oc.m.make_window_counter(*bits, PURE, 0.5, size)
-    law = modular(lambda: counter([]))
-    found = verify.continual_epsilon([law], (None, 1), verify.events_differ(1), 3)
-    assert 0.5 * counter.map(1) < found <= counter.map(1) + 1e-9
-
-
 # --- the window ------------------------------------------------------------------------------
 
 
@@ -239,14 +193,7 @@ def test_the_measured_error_is_the_formula():
         assert found == pytest.approx(expected, rel=7 * math.sqrt(5 / runs))
 
 
-# --- epochs of digit trees: their lengths, their noise, exact adversaries across epochs --------
-
-
-@pytest.fixture
-def short(monkeypatch):
-    """Epochs of one, three and two steps."""
-    lengths = [Epoch(1, Digits(3, 1)), Epoch(3, Digits(3, 2)), Epoch(2, Digits(5, 1))]
-    monkeypatch.setattr(epochs, "epoch", lengths.__getitem__)
+# --- epochs of digit trees: their lengths and their noise --------
 
 
 def test_each_epoch_is_in_its_tree_and_ends_with_few_nodes():
@@ -301,20 +248,6 @@ def test_the_noise_of_a_node_grows_with_the_levels(monkeypatch):
     for scale, number in zip(scales, range(4), strict=True):
         height = epoch(number).digits.height
         assert height * Fraction(0.1) <= Fraction(scale) < height * Fraction(0.1) * (1 + 2**-50)
-
-
-@pytest.mark.parametrize("skipped", [0, *slow([1, 3])])
-def test_an_adversary_gains_what_one_release_loses(bits, modular, short, skipped):
-    """All adversaries who choose both streams adaptively, within and across epochs."""
-    counter = oc.m.make_counter(*bits, PURE, scale=0.5)
-
-    def spawn():
-        handle = counter([])
-        handle.update_all([None] * skipped)
-        return handle
-
-    found = verify.continual_epsilon([modular(spawn)], (None, 1), verify.events_differ(1), 2)
-    assert 0.45 * counter.map(1) < found <= counter.map(1) + 1e-9
 
 
 # --- noise for the nodes of a tree: of the right kind, clamped, and drawn ahead ----------------

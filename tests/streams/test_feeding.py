@@ -100,7 +100,7 @@ def test_what_a_child_launches_later_is_fed_and_counted(below):
         later(None)
 
 
-def test_transformations_of_opendp_are_not_for_streams():
+def test_transformations_of_opendp_are_not_for_streams_and_only_compositions_are_shared():
     """They would run once, on the empty stream, and items would pass them by."""
     twice = dp.t.make_user_transformation(
         *BITS, *BITS, function=lambda data: data, stability_map=lambda d_in: d_in
@@ -108,9 +108,6 @@ def test_transformations_of_opendp_are_not_for_streams():
     for behind in (counter(), odometer(), oc.c.make_interactive(counter())):
         with pytest.raises(InvalidTypeError, match="make_stream_map"):
             twice >> behind
-
-
-def test_only_compositions_are_made_concurrent():
     for other in (counter(), oc.c.make_interactive(counter())):
         with pytest.raises(InvalidTypeError, match="^composition must be made by"):
             oc.c.make_concurrent_continual(other)
