@@ -52,14 +52,11 @@ def made(monkeypatch):
     """Names of OpenDP that were called, within swapped_in."""
     called = []
 
-    def noted(name, ours):
-        def call(*args, **kwargs):
-            called.append(name)
-            return ours(*args, **kwargs)
+    def noted(theirs, ours):
+        name = theirs.__name__
+        return theirs, lambda *args, **kwargs: called.append(name) or ours(*args, **kwargs)
 
-        return call
-
-    pairs = [(theirs, noted(theirs.__name__, ours)) for theirs, ours in swapped._FUNCTIONS]
+    pairs = [noted(*both) for both in swapped._FUNCTIONS]
     monkeypatch.setattr(swapped, "_FUNCTIONS", pairs)
     return called
 

@@ -13,6 +13,7 @@ from opendp_concurrent.errors import StreamError, StreamHaltedError
 from opendp_concurrent.mechanisms.sparse_vector import NoisyComparison
 
 from ..build import PURE, RENYI, SPACE, ZCDP, in_threads
+from .machines import Heard
 
 TINY = 1e-3  # noise is 0 but once in e^1000
 BITS = oc.integer_stream(0, 1), oc.event_presence()
@@ -147,22 +148,19 @@ def test_of_eight_threads_one_has_the_step():
 # --- launches and updates of one stream waited for each other for ever, and updates came twice ---
 
 
-class Steps:
+class Steps(Heard):
     """Tells how many steps have come to it, and does something at each."""
 
     def __init__(self, at_step=lambda step: None):
-        self.steps, self.at_step = 0, at_step
+        super().__init__()
+        self.at_step = at_step
 
     def update(self, item):
-        self.steps += 1
-        self.at_step(self.steps)
-
-    def update_all(self, items):
-        for item in items:
-            self.update(item)
+        super().update(item)
+        self.at_step(len(self.items))
 
     def ask(self, query):
-        return self.steps
+        return len(self.items)
 
 
 def steps(at_step=lambda step: None):

@@ -20,6 +20,7 @@ from opendp_concurrent.errors import (
 from opendp_concurrent.queryables.stream import NOT_SAVED, Restore, Save
 
 from ..build import PURE, ZCDP, an_odometer
+from .machines import Sum
 
 TINY = 1e-3  # noise is 0 but once in e^1000
 BITS = oc.integer_stream(0, 1), oc.event_presence()
@@ -30,26 +31,14 @@ def bounded(limit=1, output=None):
     return oc.t.make_bounded_contributions(pairs, oc.user_presence(), output or BITS[0], limit)
 
 
-class Sum:
-    """A machine of a user."""
-
-    def __init__(self):
-        self.total = 0
-
-    def update(self, item):
-        self.total += item or 0
-
-    def update_all(self, items):
-        self.total += sum(item or 0 for item in items)
-
-    def ask(self, query):
-        return self.total
+class Kept(Sum):
+    """A machine of a user with a record."""
 
     def to_record(self):
-        return {"total": self.total}
+        return {"items": self.items}
 
     def restore(self, record):
-        self.total = record["total"]
+        self.items = record["items"]
 
 
 @cache
@@ -68,7 +57,7 @@ def mechanisms(scale):
         "gaussian histogram": oc.m.make_histogram_counter(*three, ZCDP, scale),
         "cast": oc.c.cast(oc.m.make_counter(*BITS, PURE, scale), ZCDP),
         "transformed": clamp >> (clamp >> oc.m.make_counter(*BITS, PURE, scale)),
-        "of a user": oc.m.make_continual(*BITS, PURE, Sum, lambda d_in: 1.0),
+        "of a user": oc.m.make_continual(*BITS, PURE, Kept, lambda d_in: 1.0),
     }
 
 

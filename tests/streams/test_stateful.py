@@ -18,28 +18,20 @@ from opendp_concurrent.errors import (
     StreamError,
 )
 
+from .machines import Sum
+
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = oc.integer_stream(0, 9), oc.event_presence()
 EXACT, FATAL, WINDOW = 1e-3, 7, 2  # with this scale, no noise is seen
 items = st.one_of(st.none(), st.integers(0, 9))
 
 
-class Fragile:
+class Fragile(Sum):
     """A machine of a user, which one item breaks."""
-
-    def __init__(self):
-        self.total = 0
 
     def update(self, item):
         assert item != FATAL
-        self.total += item or 0
-
-    def update_all(self, items):
-        for item in items:
-            self.update(item)
-
-    def ask(self, query):
-        return self.total
+        super().update(item)
 
 
 class Streams(RuleBasedStateMachine):

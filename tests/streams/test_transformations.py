@@ -10,6 +10,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import StreamError, StreamHaltedError
 
 from ..build import PURE
+from .machines import Heard
 
 TINY = 1e-3
 
@@ -18,33 +19,17 @@ def anything():
     return oc.record_stream("anything", lambda item: True)
 
 
-class Tape:
-    """Tells all that arrived: no privacy at all."""
-
-    def __init__(self):
-        self.items = []
-
-    def update(self, item):
-        self.items.append(item)
-
-    def update_all(self, items):
-        self.items.extend(items.tolist() if isinstance(items, np.ndarray) else items)
-
-    def ask(self, query):
-        return tuple(self.items)
-
-
 def image(transformation, stream, *, at_once=False):
     """What arrives behind a transformation."""
     space = transformation.output_domain, transformation.output_metric
-    tape = oc.m.make_continual(*space, PURE, Tape, lambda d_in: 0.0)
+    tape = oc.m.make_continual(*space, PURE, Heard, lambda d_in: 0.0)
     handle = (transformation >> tape)([])
     if at_once:
         handle.update_all(list(stream))
     else:
         for item in stream:
             handle.update(item)
-    return handle(None)
+    return tuple(handle(None))
 
 
 def events(first, second, presence):
