@@ -34,12 +34,9 @@ def beyond(boundary, side=operator.ge, domain=lambda number: number > 0):
 @given(boundary=st.floats(2.0**-1000, 2.0**1000, exclude_min=True, exclude_max=True))
 def test_the_nearest_double_is_found(side, boundary):
     condition = beyond(boundary, side)
-    found = nearest_passing([condition])
-    nearest = {
-        operator.gt: math.nextafter(boundary, math.inf),
-        operator.lt: math.nextafter(boundary, 0.0),
-    }
-    assert found == nearest.get(side, boundary)
+    ends = {operator.gt: math.inf, operator.lt: 0.0}
+    nearest = math.nextafter(boundary, ends.get(side, boundary))
+    assert nearest_passing([condition]) == nearest
     assert len(condition.trials) <= MOST
 
 
@@ -64,16 +61,11 @@ SHARES = {  # at 1 where the number is the boundary
 
 
 @pytest.mark.parametrize("share", SHARES)
-@given(
-    boundary=st.floats(1e-9, 1e9),
-    power=st.sampled_from([-2.0, -1.0, -0.5, 1.0, 2.0]),
-)
+@given(boundary=st.floats(1e-9, 1e9), power=st.sampled_from([-2.0, -1.0, -0.5, 1.0, 2.0]))
 def test_a_share_saves_trials_and_changes_no_number(share, boundary, power):
     """The condition alone decides: the number passes, and the next double does not."""
-    condition = beyond(boundary, operator.ge if power < 0 else operator.le)
-    found = nearest_passing(
-        [condition], share=lambda number: SHARES[share](number / boundary, power)
-    )
+    condition, of = beyond(boundary, operator.ge if power < 0 else operator.le), SHARES[share]
+    found = nearest_passing([condition], share=lambda number: of(number / boundary, power))
     assert found == boundary
     beside = math.nextafter(found, 0.0 if power < 0 else math.inf)
     assert {found, beside} <= set(condition.trials)
@@ -91,8 +83,9 @@ def test_a_condition_may_raise_at_one():
 @pytest.mark.parametrize("side", SIDES)
 @given(boundary=st.floats(-1e300, 1e300))
 def test_bounds_are_halved_by_the_doubles_in_them(side, boundary):
-    condition = beyond(boundary, side, lambda number: -1.0000001e300 <= number <= 1.0000001e300)
-    found = nearest_passing([condition], (-1.0000001e300, 1.0000001e300))
+    most = 1.0000001e300
+    condition = beyond(boundary, side, lambda number: -most <= number <= most)
+    found = nearest_passing([condition], (-most, most))
     assert side(found, boundary)
     assert abs(found - boundary) <= math.ulp(boundary)
     assert len(condition.trials) <= MOST
@@ -105,13 +98,11 @@ def test_a_condition_that_never_changes_has_no_number(holds, bounds):
         nearest_passing([Condition(lambda number: holds)], bounds)
 
 
-@pytest.mark.parametrize(
-    "bounds", [(3.0, math.nan), (math.nan, None), (0.0, math.inf), (None, -math.inf)]
-)
-def test_bounds_are_finite(bounds):
+def test_bounds_are_finite():
     condition = beyond(2.5)
-    with pytest.raises(InvalidValueError, match=r"^bounds .* must be finite"):
-        nearest_passing([condition], bounds)
+    for bounds in ((3.0, math.nan), (math.nan, None), (0.0, math.inf), (None, -math.inf)):
+        with pytest.raises(InvalidValueError, match=r"^bounds .* must be finite"):
+            nearest_passing([condition], bounds)
     assert not condition.trials
 
 

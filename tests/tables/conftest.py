@@ -4,7 +4,6 @@ import contextlib
 import gc
 from itertools import count
 
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -19,7 +18,6 @@ from opendp_concurrent.tables.dialects import Dialect  # noqa: E402
 
 from .syntax import check_syntax  # noqa: E402
 
-dp.enable_features("contrib", "honest-but-curious")  # for fixtures of modules
 NUMBERS = count()
 
 
@@ -32,6 +30,10 @@ def _text(self, tree, *, text=Dialect.text):
 Dialect.text = _text
 
 
+def columns_of(data):
+    return ", ".join(f"{quoted(one)} {STORED[kind]}" for one, kind in data.schema.items())
+
+
 class OnDuckDB:
     """Tables in a DuckDB database in memory."""
 
@@ -39,26 +41,21 @@ class OnDuckDB:
 
     def __init__(self):
         self.connection = duckdb.connect()
+        self.close = self.connection.close
 
     def store(self, data, name="t"):
         """Store rows."""
-        columns = ", ".join(f"{quoted(one)} {STORED[kind]}" for one, kind in data.schema.items())
-        self.connection.execute(f"CREATE OR REPLACE TABLE {quoted(name)} ({columns})")
+        self.connection.execute(f"CREATE OR REPLACE TABLE {quoted(name)} ({columns_of(data)})")
         places = ", ".join(f"CAST(? AS {STORED[kind]})" for kind in data.schema.values())
         for start in range(0, len(data.rows), 500):  # one statement a row is 30 times as slow
             rows = data.rows[start : start + 500]
-            self.connection.execute(
-                f"INSERT INTO {quoted(name)} VALUES " + ", ".join([f"({places})"] * len(rows)),
-                [value for row in rows for value in row.values()],
-            )
+            insert = f"INSERT INTO {quoted(name)} VALUES " + ", ".join([f"({places})"] * len(rows))
+            self.connection.execute(insert, [value for row in rows for value in row.values()])
 
     def load(self, data, name="t", **options):
         """Store rows, and return the table."""
         self.store(data, name)
         return oc.tables.scan(self.connection, name, data.schema, data.unit, **options)
-
-    def close(self):
-        self.connection.close()
 
 
 class OnFiles(OnDuckDB):
@@ -91,24 +88,20 @@ class OnPostgreSQL:
     def __init__(self, server):
         import psycopg
 
-        self.address = server.url.replace("+psycopg", "")
-        self.connection = psycopg.connect(self.address, autocommit=True)
+        self.connection = psycopg.connect(server.url.replace("+psycopg", ""), autocommit=True)
+        self.close = self.connection.close
         self.cursor = psycopg.RawCursor(self.connection)
 
     def load(self, data, name="t", **options):
         """Store rows, and return the table."""
-        columns = ", ".join(f"{quoted(one)} {STORED[kind]}" for one, kind in data.schema.items())
         self.cursor.execute(f"DROP TABLE IF EXISTS {quoted(name)}".encode())
-        self.cursor.execute(f"CREATE TABLE {quoted(name)} ({columns})".encode())
+        self.cursor.execute(f"CREATE TABLE {quoted(name)} ({columns_of(data)})".encode())
         if data.rows:
             kinds = enumerate(data.schema.values(), 1)
             places = ", ".join(f"CAST(${place} AS {STORED[kind]})" for place, kind in kinds)
             insert = f"INSERT INTO {quoted(name)} VALUES ({places})".encode()
             self.cursor.executemany(insert, [list(row.values()) for row in data.rows])
         return oc.tables.scan(self.connection, name, data.schema, data.unit, **options)
-
-    def close(self):
-        self.connection.close()
 
 
 class OnSpark:
@@ -119,16 +112,13 @@ class OnSpark:
     def __init__(self, session, folder):
         self.connection, self._folder, self._files = session, folder, count()
         self._writer = OnDuckDB()
+        self.close = self._writer.close
 
     def load(self, data, name="t", **options):
-        """Store rows, and return the table."""
         self._writer.store(data, name)
         path = str(self._folder / f"{next(self._files)}.parquet")
         self._writer.connection.execute(f"COPY {quoted(name)} TO '{path}' (FORMAT parquet)")
         return oc.tables.scan(self.connection, path, data.schema, data.unit, **options)
-
-    def close(self):
-        self._writer.close()
 
 
 @pytest.fixture

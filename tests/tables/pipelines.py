@@ -16,21 +16,14 @@ LARGE = 2**63 - 1
 TEXTS = ("", "a", "A", "b", "é", "e\u0301", "ß", "ss", "a ", " a", "'", "''", '"', "\\", "\\'", "`")
 TEXTS += ("a\nb", "\t", "%s", "%", "$1", "?", ":p1", "{x}", "--", "/*", ";", "NULL", "null", "NaN")
 TEXTS += ("\U0001f600", "\uffff", "0", "1", "true", "'; DROP TABLE t; --", "\r", "\x01", "x" * 300)
+FLOATS = (0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 0.1, 0.3, 0.005, 1.005)
+FLOATS += (5e-324, -5e-324, 1e-310, 1e300, -1e300, 1e16, 2.0**53, inf, -inf, nan)
+TIMES = (datetime.min, datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(1970, 1, 1))
 VALUES: dict[type, tuple[Any, ...]] = {
     int: (0, 1, 2, 3, -1, -2, 7, 2**31, -(2**31) - 1, LARGE, -LARGE),
-    float: (
-        *(0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 0.1, 0.3, 0.005, 1.005),
-        *(5e-324, -5e-324, 1e-310, 1e300, -1e300, 1e16, 2.0**53, inf, -inf, nan),
-    ),
-    str: TEXTS,
-    bool: (True, False),
-    date: (
-        *(date(1, 1, 1), date(1970, 1, 1), date(2024, 2, 29), date(2021, 1, 3), date(9999, 12, 31)),
-    ),
-    datetime: (
-        *(datetime.min, datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(1970, 1, 1)),
-        *(datetime(2024, 2, 29, 13, 14, 15, 123457), datetime.max),
-    ),
+    **{float: FLOATS, str: TEXTS, bool: (True, False)},
+    date: (date.min, date(1970, 1, 1), date(2024, 2, 29), date(2021, 1, 3), date.max),
+    datetime: (*TIMES, datetime(2024, 2, 29, 13, 14, 15, 123457), datetime.max),
 }
 TEXTS_OF_HASHES = st.sampled_from(["fair", "key", "é'|"])
 STATISTICS = ("count", "sum", "mean", "variance", "stdev")
@@ -42,12 +35,8 @@ STORED[datetime] = "TIMESTAMP"
 STORED |= {oc.tables.Decimal(scale): f"DECIMAL(12, {scale})" for scale in (2, 3)}
 
 
-RELAXED = {
-    "deadline": None,
-    "suppress_health_check": [
-        *(HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
-    ],
-}
+SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+RELAXED = {"deadline": None, "suppress_health_check": SLOW}
 
 
 def check(test, examples, *engines):
@@ -104,14 +93,19 @@ def data(draw, least=0, most=12):
     schema[others[1]] = draw(st.sampled_from([int, str, bool, date, datetime]))  # a key
     for name in others[2:]:
         schema[name] = draw(st.sampled_from(list(VALUES)))
-    few = {
-        name: draw(st.lists(values(kind, True), min_size=1, max_size=4))
-        for name, kind in schema.items()
-    }
+    few = {}
+    for name, kind in schema.items():
+        few[name] = draw(st.lists(values(kind, True), min_size=1, max_size=4))
     row = st.tuples(*(st.sampled_from(few[name]) for name in schema)).map(
         lambda values: dict(zip(schema, values, strict=True))
     )
     return Data(schema, unit, draw(st.lists(row, min_size=least, max_size=most)))
+
+
+def kinds_of(columns, schema):
+    """The types of what the rows of a unit are made into."""
+    counts = {name: one.statistic.startswith("count") for name, one in columns.items()}
+    return {name: int if counts[name] else schema[one.column] for name, one in columns.items()}
 
 
 @dataclass
@@ -144,12 +138,7 @@ class Pipeline:
             if name in ("where", "with_columns"):
                 plain["schema"] = schema
             if name == "per_unit":
-                before = schema
-                after = {
-                    fresh: int if one.statistic.startswith("count") else before[one.column]
-                    for fresh, one in plain["columns"].items()
-                }
-                schema = {unit: schema[unit], **after}
+                schema = {unit: schema[unit], **kinds_of(plain["columns"], schema)}
             found = getattr(reference, name)(found, unit, **plain)
             schema |= added if name in ("public_join", "with_columns") else {}
         return found
@@ -265,12 +254,8 @@ def of_units(draw, schema):
         return oc.tables.count()
     column = draw(st.sampled_from(columns))
     low, wide = draw(st.integers(-100, 2**60)), draw(st.integers(0, 2**60))
-    given = (
-        {int: [(low, low + wide)], float: [(-7.0, float(wide % 999)), 0.25]}[schema[column]]
-        if (make == "sum")
-        else []
-    )
-    return vars(oc.tables)[make](column, *given)
+    given = {int: [(low, low + wide)], float: [(-7.0, float(wide % 999)), 0.25]}
+    return vars(oc.tables)[make](column, *(given[schema[column]] if make == "sum" else []))
 
 
 STEPS = ["where", "with_columns", "table_select", "truncate", "group_truncate", "public_join"]
@@ -301,11 +286,7 @@ def steps(draw, schema, unit):
         columns = draw(st.dictionaries(st.sampled_from(NAMES), of_units(schema), min_size=1))
         columns.pop(unit, None)
         columns = columns or {"xx": oc.tables.count()}
-        kinds = {
-            one: schema[of.column] if of.statistic in ("sum", "min", "max") else int
-            for one, of in columns.items()
-        }
-        return (name, {"columns": columns}), {unit: schema[unit], **kinds}
+        return (name, {"columns": columns}), {unit: schema[unit], **kinds_of(columns, schema)}
     by = draw(columns_of(keyed(schema), 2))
     if name == "group_truncate":
         count = st.integers(1, 3)
@@ -365,15 +346,12 @@ def aggregates(draw, schema):
     column = draw(st.sampled_from(numbers))
     arguments["column"] = column
     if name == "table_sum":
-        if schema[column] is int:
-            ends = st.integers(-(2**62), 2**62) | st.integers(-3, 3)
-            arguments["bounds"] = tuple(sorted([draw(ends), draw(ends)]))
-        else:
+        ends = st.integers(-(2**62), 2**62) | st.integers(-3, 3)
+        if schema[column] is float:
             ends = st.floats(-1000, 1000) | st.sampled_from([0.0, 1.0, -1.0, 5e-324])
-            arguments["bounds"] = tuple(sorted([draw(ends), draw(ends)]))
-            arguments["quantum"] = draw(
-                st.sampled_from([0.01, 0.1, 0.25, 1.0, 1 / 3, 1e-9, 100.0, 1e90])
-            )
+            quanta = st.sampled_from([0.01, 0.1, 0.25, 1.0, 1 / 3, 1e-9, 100.0, 1e90])
+            arguments["quantum"] = draw(quanta)
+        arguments["bounds"] = tuple(sorted([draw(ends), draw(ends)]))
         return name, arguments
     edges = sorted(draw(st.lists(public(schema[column]), min_size=2, max_size=7, unique=True)))
     if name == "table_prefixes" or (name == "table_histogram" and draw(st.booleans())):

@@ -15,14 +15,8 @@ from math import floor, trunc
 from opendp_concurrent.tables.moments import strategy_for
 
 ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-COMPARE = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+COMPARE = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le}
+COMPARE |= {">": operator.gt, ">=": operator.ge}
 
 
 def sortable(value):
@@ -123,15 +117,8 @@ def evaluate(one, row, schema):
     return PARTS[one.given](own) if operation == "part" else cast(own, kind)
 
 
-PARTS = {
-    "year": lambda day: day.year,
-    "month": lambda day: day.month,
-    "day": lambda day: day.day,
-    "week": lambda day: day.isocalendar().week,
-    "weekday": lambda day: day.isoweekday(),
-    "hour": lambda day: day.hour,
-    "minute": lambda day: day.minute,
-}
+PARTS = {name: operator.attrgetter(name) for name in ("year", "month", "day", "hour", "minute")}
+PARTS |= {"week": lambda day: day.isocalendar().week, "weekday": lambda day: day.isoweekday()}
 
 
 def in_kind(value, kind):
@@ -235,7 +222,7 @@ def per_unit(rows, unit, columns):
 def of_unit(one, rows):
     if one.statistic == "count":
         return len(rows)
-    values = [row[one.column] for row in rows if row[one.column] is not None]
+    values = known(rows, one.column)
     if one.statistic == "count_distinct":
         return len(set(values))
     if one.statistic in ("min", "max"):
@@ -317,9 +304,8 @@ def table_moments(rows, unit, column, bounds, quantum=None, order=1, by=None, ke
         top = reach**2 - half
         weights = [1, max(1, round((4 / 3**0.5) ** power * top / reach)), max(1, top)]
     found = []
-    for key in [None] if by is None else keys:
-        own = rows if by is None else matching(rows, by, key)
-        values = [row[column] for row in own if row[column] is not None]
+    for own in groups_of(rows, by, keys):
+        values = known(own, column)
         off = [steps(one, bounds, quantum) - middle for one in values]
         squares = [sum(one**2 - half for one in off)] if order == 2 else []
         sums = [*squares, sum(off), len(off)]
@@ -327,25 +313,29 @@ def table_moments(rows, unit, column, bounds, quantum=None, order=1, by=None, ke
     return found
 
 
+def groups_of(rows, by, keys):
+    """The rows of each key, or all rows."""
+    return [rows] if by is None else [matching(rows, by, key) for key in keys]
+
+
+def known(rows, column):
+    return [row[column] for row in rows if row[column] is not None]
+
+
 def table_histogram(rows, unit, column, edges, by=None, keys=None):
-    found = []
-    for key in [None] if by is None else keys:
-        own = rows if by is None else matching(rows, by, key)
-        values = [row[column] for row in own if row[column] is not None]
-        found += [sum(low <= one < high for one in values) for low, high in pairwise(edges)]
-    return found
+    return [
+        sum(low <= one < high for one in known(own, column))
+        for own in groups_of(rows, by, keys)
+        for low, high in pairwise(edges)
+    ]
 
 
 def table_prefixes(rows, unit, column, cuts, by=None, keys=None, norm="l1"):
     """Integer combinations of counts; the matrix is public."""
     matrix, found = strategy_for(len(cuts) + 1, norm).matrix.tolist(), []
-    for key in [None] if by is None else keys:
-        own = rows if by is None else matching(rows, by, key)
-        values = [row[column] for row in own if row[column] is not None]
-        cells = [
-            sum(sum(cut <= one for cut in cuts) == i for one in values)
-            for i in range(len(cuts) + 1)
-        ]
+    for own in groups_of(rows, by, keys):
+        places = [sum(cut <= one for cut in cuts) for one in known(own, column)]
+        cells = [places.count(i) for i in range(len(cuts) + 1)]
         found += [sum(a * x for a, x in zip(line, cells, strict=True)) for line in matrix]
     return found
 
@@ -373,8 +363,7 @@ def table_answers(rows, unit, answers, by=None, keys=None, norm="l1"):
     weights = [max(1, round(16 * max(sizes) / max(one, 1.0))) for one in sizes]
     weights = [1] if len(parts) == 1 else weights
     found = []
-    for key in [None] if by is None else keys:
-        own = rows if by is None else matching(rows, by, key)
+    for own in groups_of(rows, by, keys):
         for (values, _), weight in zip(parts, weights, strict=True):
             found += [clamp64(weight * one) for one in values(own)]
     return found
@@ -383,7 +372,7 @@ def table_answers(rows, unit, answers, by=None, keys=None, norm="l1"):
 def quantile_scores(rows, unit, column, candidates, alpha):
     share = Fraction(alpha).limit_denominator(10_000)
     p, q = share.numerator, share.denominator
-    found = [row[column] for row in rows if row[column] is not None]
+    found = known(rows, column)
     return [
         abs((q - p) * sum(one < c for one in found) - p * sum(one > c for one in found))
         for c in candidates

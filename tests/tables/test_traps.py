@@ -4,9 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from math import inf, nan
 
-import opendp.prelude as dp
 import pytest
-import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
@@ -155,33 +153,15 @@ def test_no_text_of_the_caller_is_in_a_statement(dialect):
     assert parameters == ("needle", "needle", ["needle"], [0])
 
 
-FORBIDDEN = {
-    "Rand": exp.Rand(),
-    "Mod": exp.Mod(this=exp.column("a"), expression=exp.column("b")),
-    "Limit": exp.select("a").from_("t").limit(1),
-    "TableSample": sqlglot.parse_one("SELECT a FROM t TABLESAMPLE (10 PERCENT)", dialect="duckdb"),
-    "Delete": exp.Delete(this=exp.to_table("t")),
-    "Add without parentheses": exp.Mul(
-        this=exp.Add(this=exp.column("a"), expression=exp.column("b"))
-    ),
-    "window without an order": exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[])),
-}
-
-
-@pytest.mark.parametrize("name", FORBIDDEN)
-def test_other_syntax_is_refused_in_each_statement_of_these_tests(name):
-    with pytest.raises(AssertionError, match="a statement contains"):
-        check_syntax(FORBIDDEN[name])
+def test_other_syntax_is_refused_in_each_statement_of_these_tests():
+    for tree in (
+        *(exp.Rand(), exp.select("a").from_("t").limit(1), exp.Delete(this=exp.to_table("t"))),
+        exp.Mul(this=exp.Add(this=exp.column("a"), expression=exp.column("b"))),  # no parentheses
+        exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[])),
+    ):
+        with pytest.raises(AssertionError, match="a statement contains"):
+            check_syntax(tree)
     assert not ALLOWED & {exp.Anonymous, exp.Mod, exp.Rand, exp.Limit, exp.Command}
-
-
-def test_statements_are_rendered_once(on_duckdb):
-    table = table_of(on_duckdb, {"person": int}, [])
-    count = table.space >> oc.t.then_distinct_units() >> dp.m.then_laplace(scale=1.0)
-    count(table)
-    before = render.statement.cache_info()
-    count(table)
-    assert render.statement.cache_info().misses == before.misses
 
 
 # --- bins between many edges are found by a search, which gives the integers of few edges ---------
