@@ -4,6 +4,7 @@ import contextlib
 import gc
 from itertools import count
 
+import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -18,6 +19,7 @@ from opendp_concurrent.tables.dialects import Dialect  # noqa: E402
 
 from .syntax import check_syntax  # noqa: E402
 
+dp.enable_features("contrib", "honest-but-curious")  # for fixtures of modules
 NUMBERS = count()
 
 
