@@ -47,9 +47,6 @@ def whole(number):
     return round(number, 1)
 
 
-# --- the law of the answers -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("measure", [PURE, ZCDP, RENYI], ids=str)
 def test_noise_has_the_law_that_is_paid_for(measure):
     draws, scale = 1800, 7.0

@@ -218,8 +218,6 @@ def test_no_noise_has_an_infinite_step():
     assert grid_step(WHOLE[0], 0.0, None) == math.inf
 
 
-# --- quantiles of noise on a grid, against exact tails -------------------------------------------
-
 BETAS = (0.9, 0.5, 0.05, 1e-6, 1e-100)
 
 
@@ -396,9 +394,6 @@ def test_errors_name_the_argument_and_never_the_value(value, size):
     assert caught.value.__context__ is None or caught.value.__suppress_context__
 
 
-# --- Laplace -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("scale", "d_in"), [(0.5, 1), (1.0, 2), (3.0, 3)])
 def test_laplace_noise_on_integers_is_certified_on_its_grid(scale, d_in):
     with mp.workdps(60):
@@ -463,9 +458,6 @@ def test_bounds_of_a_geometric_mechanism_go_through_pure_dp():
     assert geometric(WHOLE, 2.0, FDP, 3, bounds=(0, 10)) == T.pure(1.5)
 
 
-# --- randomized response -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 16.0])
 def test_randomized_response(alpha):
     bit = oc.m.make_certified_randomized_response_bool(0.75, fixed(alpha))
@@ -497,9 +489,6 @@ def test_randomized_response_is_exact(prob, categories):
         assert found == pytest.approx(exact, rel=1e-12, abs=1e-15)
         assert found >= exact * (1 - 1e-15)
     assert made.map(0) == T.identity()
-
-
-# --- Gaussian ------------------------------------------------------------------------------------
 
 
 def quantile_gap(scale, shift):

@@ -99,9 +99,6 @@ def renyi(first, second, order):
     return max(0.0, moment / (order - 1))
 
 
-# --- how it behaves ----------------------------------------------------------------------
-
-
 class Answers:
     """A mechanism that answers what was written down, in turn."""
 
@@ -190,9 +187,6 @@ def test_a_failing_run_is_charged_and_ends_the_selection():
         root(oc.c.make_private_selection(costing(0.1, function), 20))
     assert calls == [9]
     assert root.privacy_loss() > 0.1
-
-
-# --- interactive runs -------------------------------------------------------------------------
 
 
 COUNTED = laplace(0.025)

@@ -30,9 +30,6 @@ def sparse(threshold=0, max_hits=2, scale=SURE, measure=PURE, d_in=1, **more):
     return oc.m.make_sparse_vector(*SPACE, measure, d_in, scale, threshold, max_hits, **more)
 
 
-# --- the law of the answers -------------------------------------------------------------------
-
-
 def exact_law(answers, threshold, query, hits, refresh, sides):
     """One-sided noise is moved by its mean, rounded: so is the threshold beside all answers."""
     noise = Noise(threshold, query, hits, refresh, sides=sides)
@@ -97,9 +94,6 @@ def test_an_answer_below_has_no_number():
     assert (above.outcome, above.value) == (ABOVE, 6)
     assert queryable(lambda _: 8).value == 8
     assert queryable(lambda _: 9) == oc.handles.SparseVectorAnswer(EXHAUSTED)
-
-
-# --- conversations ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("hits", [1, 2, 7])

@@ -119,9 +119,6 @@ def test_sums_that_no_double_holds_are_exact():
     assert _columns(1, (0, large), (), 1.0).sums(table) == [(2**15 - 1) * large + 1]
 
 
-# --- the loss ------------------------------------------------------------------------------------
-
-
 def attained(columns, changed):
     """The largest norms over all pairs of rows at the ends of the bounds, by enumeration."""
     ends = [sorted({int(a), int(b), 0}) for a, b in zip(columns.low, columns.high, strict=True)]
@@ -250,21 +247,7 @@ def test_a_malformed_sparse_matrix_is_refused(make, indices, pointers):
         _columns(shape[1], (0, 1), (), 1.0).sums(table)
 
 
-class Frame:
-    """Rows as an array of mixed types, and columns if it is iterated over, as in pandas."""
-
-    def __init__(self, columns):
-        self._columns = columns
-
-    def __array__(self, dtype=None, copy=None):
-        return np.array(list(zip(*self._columns.values(), strict=True)), dtype=object)
-
-    def __iter__(self):
-        return iter(self._columns)
-
-
 FRAMES = {
-    "names": Frame,
     "polars": lambda columns: pl.DataFrame(columns, strict=False),
     "pandas": lambda columns: pytest.importorskip("pandas").DataFrame(columns),
 }

@@ -586,9 +586,6 @@ def gaussian_residue(budget):
             yield from _curve(budget, budget.menu(pure_function), start, rule, gaussian(mu).delta)
 
 
-# --- the list ------------------------------------------------------------------------------------
-
-
 def promises(loosened=1.0):
     """List the promises of all measures and accumulators of the package.
 

@@ -265,9 +265,6 @@ def test_neighbours_are_neighbours_in_both_directions():
         verify.continual_epsilon([tree()], (0, 1), lambda s, t: s <= t, 1)
 
 
-# --- laws of continual mechanisms: written down, or found by running them ------------------------
-
-
 def test_noise_is_that_of_the_clamped_distribution():
     q, law = exp(-1 / 2.0), verify.clamped_noise(0, 4)
     for value in (0, 1, 3):

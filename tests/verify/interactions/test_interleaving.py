@@ -89,9 +89,6 @@ def test_an_answer_that_is_impossible_on_one_dataset_has_an_infinite_renyi_diver
     assert halts.renyi(2.0) == pytest.approx(views, rel=1e-12)
 
 
-# --- interactive mechanisms and their tight parameters -------------------------------------------
-
-
 def by_definition(mechanism, epsilon):
     """Over all functions from answers to queries, for two rounds."""
     best = 0.0
