@@ -119,6 +119,9 @@ def test_the_best_answer_is_released_and_no_other():
         top = max(score for score, _ in answers.given)
         assert found == next(one for one in answers.given if one[0] == top)  # the first of equals
     assert isinstance(found, tuple)
+    least = oc.c.make_private_selection(costing(0.1, answers), 10, score=lambda one: -one[0])
+    answers.given.clear()
+    assert least([1])[0] == min(score for score, _ in answers.given)
 
 
 @pytest.mark.parametrize(("eta", "max_runs"), [(1.0, None), (0.0, None), (1.0, 3)])
