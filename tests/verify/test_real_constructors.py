@@ -104,25 +104,6 @@ def within(reached, bound):
     return reached.loss <= bound * (1 + 1e-15)
 
 
-def test_a_rule_that_undercharges_is_noticed(lab):
-    """The tool can fail: a rule of one's own, which counts half, under a real filter."""
-
-    class Half:
-        start = 0.0
-
-        def after(self, state, d_mid):
-            return state + d_mid / 2
-
-        def continues(self, state, d_out):
-            return state <= d_out
-
-    wrong = a_filter(epsilon(3), accumulator=oc.accumulators.from_rule(Half()))
-    law = lab.played(wrong, [launch("odds 3", lab.response(3))])
-    assert law.worst_loss(2).ratio == 9
-    assert not within(law.worst_loss(2), wrong.map(1))
-    assert law.delta(wrong.map(1), 2) > 0.1
-
-
 @pytest.mark.parametrize("name", ["gaussian", "ladder", "residue"])
 def test_filters_of_tradeoff_functions(lab, name):
     pure = oc.TradeoffFunction.pure

@@ -4,19 +4,15 @@ import math
 from fractions import Fraction
 from itertools import product
 from math import inf, log
-from random import Random
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.errors import ClosedChildError
 from opendp_concurrent.verify import simulation
 from opendp_concurrent.verify.mechanism import _worst
 
-from ...build import APPROXIMATE_ZCDP, a_filter, a_limit, costing
 from ...some import slow
 from ..forbidden import optimal_delta
 
@@ -129,8 +125,6 @@ def test_delta_is_that_of_the_best_deterministic_analyst(seed):
 
 
 # --- approximate zCDP does not add up beside a mechanism that is approximate only as a whole ---
-#
-# The numbers are recomputed, and the analyst of the counterexample plays against a filter.
 
 FOUND = oc.verify.approximate_zcdp_counterexample()
 
@@ -188,45 +182,6 @@ def test_the_interleaved_view_costs_more_than_the_sum():
         assert [float(one) for one in law] == pytest.approx(played, rel=1e-9)
     assert 2 * FOUND.rho < FOUND.least_rho < 7.906
     assert 1.0195 * FOUND.delta < FOUND.least_delta < 1.0199 * FOUND.delta
-
-
-def mechanism(tables, d_mid):
-    """A finite interactive mechanism as a measurement."""
-
-    def function(rows):
-        random, past = Random(len(rows)), []
-
-        def transition(query):
-            law = tables[len(past) // 2][(len(rows), *past, query)]
-            past.extend((query, random.choices(range(len(law)), law)[0]))
-            return past[-1]
-
-        return dp.new_queryable(transition)
-
-    return costing(lambda d_in: d_mid, function, APPROXIMATE_ZCDP)
-
-
-@pytest.mark.parametrize("first", ["whole", "plain"])
-@pytest.mark.parametrize("rows", [[], [1]])
-@pytest.mark.parametrize("below", [False, True], ids=["on one handle", "below a limit"])
-def test_a_filter_defeats_the_analyst(first, rows, below):
-    """If a launch closed the older children only, ``plain``, launched first, would not end it."""
-    rho, delta = float(FOUND.rho), float(FOUND.delta)
-    root = a_filter((2 * rho, delta), APPROXIMATE_ZCDP)(rows)
-    other = root(a_limit((rho, 0.0), "a", APPROXIMATE_ZCDP)) if below else root
-    whole = mechanism(FOUND.whole.tables, (rho, delta))
-    plain = mechanism(FOUND.plain.tables, (rho, 0.0))
-    if first == "whole":
-        handle = root(whole)
-        assert handle(0) == 0  # x, almost surely
-        bits = other(plain)
-    else:
-        bits, handle = other(plain), root(whole)
-        assert handle(0) == 0
-    query = bits(0)
-    with pytest.raises(ClosedChildError, match="only as a whole"):
-        handle(query)
-    assert root.privacy_loss() == (2 * rho, delta)
 
 
 # --- simulations of interactive mechanisms by a mixture of four, certified ---------------------
