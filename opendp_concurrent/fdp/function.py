@@ -39,7 +39,7 @@ class TradeoffFunction:
       :meth:`randomized_response`, :meth:`discrete_laplace`, :meth:`discrete_gaussian`,
       :meth:`subsampled_gaussian`, :meth:`subsampled_laplace`, :meth:`finite`,
       :meth:`identity`, :meth:`worst`: exact families;
-    * :meth:`from_profile`, :meth:`from_curve`, :meth:`from_loss_distribution`, :meth:`mixture`.
+    * :meth:`from_profile`, :meth:`from_loss_distribution`, :meth:`mixture`.
 
     Every value is known between two bounds, unless :attr:`upper_only` says that there is one only.
     ``delta`` and ``epsilon`` return the upper bound and ``beta`` the lower one, which are valid
@@ -297,19 +297,6 @@ class TradeoffFunction:
         return cls._single(
             from_vertices(zip(points, forward, strict=True), zip(points, backward, strict=True))
         )
-
-    @classmethod
-    def from_curve(cls, alphas: Sequence[float], betas: Sequence[float]) -> TradeoffFunction:
-        """The piecewise linear trade-off function through points (α, β).
-
-        20 through (0, 1), (0.25, 0.65), (1, 0) have ε = 5.146 at δ = 10^-6; by their
-        largest loss 6.680.
-
-        :param alphas: increasing, from 0 to 1
-        :param betas: convex, not increasing, at most 1 - α, ending in 0
-        """
-        x, y = shapes.numbers(alphas=alphas), shapes.numbers(betas=betas)
-        return cls._single(shapes.from_curve(x, y))
 
     @classmethod
     def from_loss_distribution(

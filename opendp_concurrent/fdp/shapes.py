@@ -293,28 +293,6 @@ def check_falling(name: str, epsilons: Sequence[float], deltas: Sequence[float])
             )
 
 
-def from_curve(alphas: Sequence[float], betas: Sequence[float]) -> Finite:
-    """The pair (Q, P) whose T(P, Q) goes through the points; raise unless there is one."""
-    x, y = np.array(alphas), np.array(betas)
-    if len(x) != len(y) or len(x) < 2:
-        raise InvalidValueError("betas must have as many elements as alphas, at least two")
-    if not (x[0] == 0.0 and x[-1] == 1.0 and np.all(np.diff(x) > 0.0)):
-        raise InvalidValueError("alphas must increase from 0 to 1")
-    if not np.all((0.0 <= y) & (y <= 1.0)):
-        raise InvalidValueError("betas must be in [0, 1]")
-    if not np.all(np.diff(y) <= 0.0):
-        raise InvalidValueError("betas must not increase: a larger type I error never hurts")
-    if not np.all(y <= 1.0 - x):
-        raise InvalidValueError("betas must be at most 1 - alpha, which guessing reaches")
-    with np.errstate(over="ignore"):  # steps of α that are too small are refused below
-        slopes = np.diff(y) / np.diff(x)
-    if not np.all(np.diff(slopes) >= -1e-12 * (1 + np.abs(slopes[1:]))):
-        raise InvalidValueError("betas must be convex: tests can be mixed")
-    # Q-mass moves along α, P-mass along 1 - β
-    check_representable("alphas and betas: differences", [*np.diff(x), *-np.diff(y)])
-    return pair([*-np.diff(y), 1.0 - float(y[0])], [*np.diff(x), 0.0])
-
-
 def name(product: Product) -> str:
     """The product as it is printed."""
     parts = [f"gaussian(mu={product.mu!r})"] if product.squares else []

@@ -247,7 +247,6 @@ CALLS = [
     (T.subsampled_gaussian, {"sigma": 1.0, "rate": 0.1, "unit": "removed"}),
     (T.subsampled_laplace, SHARE | {"unit": "added"}),
     (T.from_profile, {"epsilons": [0.0, 1.0], "deltas": [0.5, 0.1], "other_deltas": [0.5, 0.1]}),
-    (T.from_curve, {"alphas": [0.0, 0.5, 1.0], "betas": [0.8, 0.2, 0.0]}),
     (
         T.from_loss_distribution,
         {

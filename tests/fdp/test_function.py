@@ -11,7 +11,7 @@ EPSILONS = [-2.0, -0.5, 0.0, 0.2, 0.7, 1.3, 4.0]
 ASYMMETRIC = [
     T.finite((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)),
     T.finite((0.9, 0.1, 0.0), (0.8, 0.1, 0.1)),
-    T.from_curve([0.0, 0.2, 1.0], [0.9, 0.5, 0.0]),
+    T.finite([0.1, 0.4, 0.5], [0.0, 0.2, 0.8]),
     T.from_loss_distribution([-1.0, 0.5, 2.0], [0.1, 0.7, 0.2]),
 ]
 
@@ -118,7 +118,7 @@ def test_an_infinite_loss_is_the_worst():
     ],
 )
 def test_a_curve_goes_through_its_points_and_is_linear_between_them(alphas, betas):
-    made = T.from_curve(np.array(alphas), betas)
+    made = T.finite([0.0, *np.diff(alphas)], [1 - betas[0], *-np.diff(betas)])
     for alpha in (*alphas, 0.05, 0.15, 0.4, 0.9):
         value, (low, high) = float(np.interp(alpha, alphas, betas)), made.beta_bounds(alpha)
         assert low - 1e-16 <= value <= high + 1e-16

@@ -252,12 +252,6 @@ def law_of_losses(losses, probabilities, infinite):
 
 
 @_exactly
-def law_of_curve(alphas, betas):
-    x, y = list(map(mpf, alphas)), list(map(mpf, betas))
-    return _from_curve((x, [1 - one for one in y]))
-
-
-@_exactly
 def law_of_group(law, size):
     one = law.curve()
     if one[0][-1] < 1:
@@ -394,19 +388,6 @@ def loss_distributions(draw):
     return losses, [one / whole for one in weights], infinite / whole
 
 
-@st.composite
-def curves(draw):
-    size = draw(st.integers(1, 3))
-    x = normalised(draw(st.lists(st.floats(0.05, 1.0), min_size=size, max_size=size)))
-    y = normalised(draw(st.lists(st.floats(0.05, 1.0), min_size=size, max_size=size)))
-    first = draw(st.sampled_from([0.0, 1e-20, 0.1, 0.5]))
-    cells = sorted(zip(x, y, strict=True), key=lambda one: -one[1] / one[0])
-    alphas = [0.0, *np.cumsum([a for a, _ in cells]).tolist()]
-    betas = (1.0 - np.cumsum([first, *[(1 - first) * b for _, b in cells]])).tolist()
-    alphas[-1], betas[-1] = 1.0, 0.0
-    return alphas, betas
-
-
 some_rate = st.sampled_from([0.0, 1e-30, 1e-9, 1e-3, 0.3, 0.999999999, 1.0])
 some_unit = st.sampled_from(["removed", "added"])
 
@@ -450,7 +431,6 @@ FAMILIES = {
     ),
     "finite": (distributions(), _listed(closed.finite)),
     "from_profile": (profiles(), law_of_profile),
-    "from_curve": (curves(), law_of_curve),
     "from_loss_distribution": (loss_distributions(), law_of_losses),
 }
 COMBINED = ("compose", "power", "inverse", "symmetrised", "group", "mixture")
@@ -749,7 +729,6 @@ CERTAIN = {
     "subsampled_laplace": [(0.5, 0.1, "added"), (32.0, 0.3, "removed")],
     "finite": [([0.7, 0.3, 0.0], [0.7, 0.0, 0.3]), ([1e-290, 1.0], [0.5, 0.5])],
     "from_profile": [([120.0], [0.1], [0.2]), ([0.0, 1.0], [0.3, 0.3])],
-    "from_curve": [([0.0, 0.25, 1.0], [0.75, 0.375, 0.0])],
     "from_loss_distribution": [([0.0], [0.7], 0.3), ([1.0], [1.0], 0.0)],
 }
 EVERY = [(name, arguments) for name, some in CERTAIN.items() for arguments in some]
@@ -927,7 +906,6 @@ def test_hostile_functions_answer_in_few_steps(value, monkeypatch):
         lambda: T.finite([0.3, 0.7], [0.5, 0.5]).group(10**6),
         lambda: T.randomized_response(0.9, 10**400),
         lambda: T.from_loss_distribution([0.0], [1e-310], 1.0),
-        lambda: T.from_curve([0.0, 1e-310, 1.0], [1.0, 0.5, 0.0]),
     ],
 )
 def test_what_would_not_end_or_fit_is_refused(refused):

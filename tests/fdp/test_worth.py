@@ -32,7 +32,6 @@ def of_one_use(f, count, epsilons):
     return min(one.epsilon(DELTA) for one in each)
 
 
-CURVE = T.from_curve([0.0, 0.25, 1.0], [1.0, 0.65, 0.0])
 SAMPLED = oc.fdp.Session.subsampled_laplace(1.0, 0.01).removed
 # constructor: the function, how often, and the alternative that this can compute
 WORTH = {
@@ -47,7 +46,6 @@ WORTH = {
     "subsampled_laplace": (SAMPLED, 1000, pure(SAMPLED.product.largest_loss, 1000)),
     "finite": (T.finite(*SKEWED), 100, pure(log(0.5 / 0.45), 100)),
     "from_profile": (T.from_profile(*SEVERAL), 20, of_one_use(T.from_profile(*SEVERAL), 20, [0.5])),
-    "from_curve": (CURVE, 20, pure(log(0.35 / 0.25), 20)),
     "from_loss_distribution": (
         T.from_loss_distribution([-0.1, 0.0, 0.1], [LIES, 2 * LIES, TRUTH]),
         100,

@@ -144,7 +144,7 @@ FUNCTIONS = {
     "finite with infinite losses": F.finite([0.3, 0.5, 0.2, 0.0], [0.0, 0.3, 0.6, 0.1]),
     "profile": F.from_profile([0.0, 1.0], [0.3, 0.1]),
     "profile of two directions": F.from_profile([0.0, 1.0], [0.3, 0.1], [0.3, 0.2]),
-    "curve": F.from_curve([0.0, 0.3, 1.0], [0.8, 0.4, 0.0]),
+    "curve": F.finite([0.2, 0.4, 0.4], [0.0, 0.3, 0.7]),
     "loss distribution": F.from_loss_distribution([0.5, -0.5], [0.65, 0.3], 0.05),
     "mixture": F.mixture([1, 2], [F.pure(0.5), F.gaussian(0.3)]),
 }
