@@ -304,6 +304,8 @@ def halfway(low: float, high: float) -> float:
 
 def reciprocal_down(loss: float) -> float:
     """Largest double at most 1/loss: the noise multiplier, rounded to less noise."""
+    if loss == inf:
+        return 0.0
     nearest = min(1.0 / loss, 1.7976931348623157e308)
     return nearest if Fraction(nearest) * Fraction(loss) <= 1 else nextafter(nearest, 0.0)
 

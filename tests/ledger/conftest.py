@@ -9,52 +9,37 @@ import traceback
 from hashlib import sha256
 from pathlib import Path
 
-import opendp.prelude as dp
 import pytest
 
-import opendp_concurrent as oc
 from opendp_concurrent.accounting.lifecycle import current_label
 from opendp_concurrent.accounting.store import Charge
 from opendp_concurrent.errors import BudgetExceededError
 
+from ..build import costing, laplace, opened
+
 pytest.importorskip("sqlalchemy")
 
 from opendp_concurrent.ledger import create_ledger, open_ledger
+from opendp_concurrent.ledger.encoding import first_hash
 from opendp_concurrent.ledger.store import Store as SqlStore
 
 DATASET = "survey 2026"
+CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 
 # --- what is launched ----------------------------------------------------------------------
 
-
-def space():
-    return dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+count = laplace
 
 
-def count(epsilon=0.25):
-    """A measurement that loses ``epsilon``, a power of two."""
-    return space() >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0 / epsilon)
-
-
-def limit(ledger, d_out=1.0, d_in=1, measure=None, accumulator=None, **keywords):
+def limit(ledger, d_out=1.0, **options):
     """The queryable of a filter that is kept in ``ledger``."""
-    measure = measure or dp.max_divergence()
-    odometer = oc.make_concurrent_odometer(*space(), measure, accumulator=accumulator)
-    return oc.make_concurrent_filter(odometer, d_in, d_out, ledger=ledger, **keywords)([1, 2, 3])
+    return opened(d_out, ledger=ledger, **options)
 
 
 def counted(epsilon=0.25):
-    """The same, with the list of its runs."""
+    """A measurement, with the list of its runs."""
     ran = []
-
-    def function(data):
-        ran.append(len(data))
-        return len(ran)
-
-    made = dp.m.make_user_measurement(
-        *space(), dp.max_divergence(), function, lambda d_in: d_in * epsilon
-    )
-    return made, ran
+    return costing(epsilon, lambda data: ran.append(len(data)) or len(ran)), ran
 
 
 def fill(ledger, root, query, number):
@@ -81,6 +66,26 @@ def launch_until_refused(root, query):
 def next_hash(before, charge):
     """The hash of a charge (dataset, sequence, time, label, mechanism, d_mid) after another one."""
     return sha256(json.dumps([before, *charge], separators=(",", ":")).encode()).hexdigest()
+
+
+def chained(charges, head=None):
+    """Rows of charges that follow from those before them."""
+    rows, head = [], head or first_hash("survey", None)
+    for charge in charges:
+        head = next_hash(head, charge)
+        rows.append((*charge, head))
+    return rows
+
+
+def rehash(store):
+    """Make all hashes anew, as somebody does who knows how."""
+    ((dataset, terms),) = store.execute(f"SELECT dataset, terms FROM {BUDGETS}")
+    columns = "dataset, sequence, time, label, mechanism, d_mid"
+    charges = [tuple(one) for one in store.execute(f"SELECT {columns} FROM {CHARGES} ORDER BY 2")]
+    rows = chained(charges, first_hash(dataset, terms))
+    for row in rows:
+        store.execute(f"UPDATE {CHARGES} SET hash = '{row[-1]}' WHERE sequence = {row[1]}")
+    store.execute(f"UPDATE {BUDGETS} SET head = '{rows[-1][-1]}', sequence = {len(rows)}")
 
 
 class Child:
@@ -245,21 +250,3 @@ def intercept(monkeypatch):
         return monkeypatch
 
     return put
-
-
-@pytest.fixture(scope="session")
-def tools():
-    """What is launched, as functions."""
-    import types
-
-    return types.SimpleNamespace(
-        DATASET=DATASET,
-        SqliteStore=SqliteStore,
-        Child=Child,
-        count=count,
-        counted=counted,
-        fill=fill,
-        launch_until_refused=launch_until_refused,
-        limit=limit,
-        space=space,
-    )

@@ -5,7 +5,6 @@ import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-import opendp.prelude as dp
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -18,11 +17,12 @@ from hypothesis.stateful import (
 )
 from opendp.mod import OpenDPException
 
-import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError, LedgerError, charged
 from opendp_concurrent.ledger.store import Store
 
+from ..build import a_limit, an_odometer, costing
 from ..moments import interrupted_at
+from .conftest import Child, limit
 
 UNIT = 1 / 64
 BOUNDS = {(): 48, ("team",): 36, ("team", "ann"): 20, ("bob",): 60}  # in units
@@ -51,9 +51,9 @@ class Model:
 
 
 class Ledgers(RuleBasedStateMachine):
-    """Two connections to one budget; ``store`` and ``tools`` are the fixtures."""
+    """Two connections to one budget; ``store`` is the fixture."""
 
-    store = tools = None
+    store = None
 
     def __init__(self):
         super().__init__()
@@ -71,19 +71,15 @@ class Ledgers(RuleBasedStateMachine):
     def connect(self, how):
         """A connection, and the handles of the filter and its limits there."""
         ledger = how(self.dataset)
-        handles = {(): self.tools.limit(ledger, BOUNDS[()] * UNIT)}
+        handles = {(): limit(ledger, BOUNDS[()] * UNIT)}
         for path in (("team",), ("bob",), ("team", "ann")):
-            made = oc.c.make_limited(self.odometer(), 1, BOUNDS[path] * UNIT, label=path[-1])
-            handles[path] = handles[path[:-1]](made)
+            handles[path] = handles[path[:-1]](a_limit(BOUNDS[path] * UNIT, path[-1]))
         return ledger, handles
-
-    def odometer(self):
-        return oc.make_concurrent_odometer(*self.tools.space(), dp.max_divergence())
 
     def handle(self, path, below):
         """The handle of the newest connection, or a child odometer of it."""
         found = self.connections[-1][1][path]
-        return found(self.odometer()) if below else found
+        return found(an_odometer()) if below else found
 
     def query(self, loss, ends=lambda: None):
         def function(rows):
@@ -91,9 +87,7 @@ class Ledgers(RuleBasedStateMachine):
             ends()
             return len(rows)
 
-        return dp.m.make_user_measurement(
-            *self.tools.space(), dp.max_divergence(), function, lambda d_in: d_in * loss * UNIT
-        )
+        return costing(loss * UNIT, function)
 
     # --- launches --------------------------------------------------------------------------
 
@@ -221,7 +215,7 @@ class Ledgers(RuleBasedStateMachine):
             with self.cut(moment, lambda: os._exit(0)), contextlib.suppress(BudgetExceededError):
                 connection[1][path](query)
 
-        self.tools.Child(launch).wait()
+        Child(launch).wait()
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
             ran = pipe.read()
@@ -252,7 +246,7 @@ class Ledgers(RuleBasedStateMachine):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an interrupt
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # a fork beside threads
 @pytest.mark.parametrize("programs", [6, pytest.param(60, marks=pytest.mark.slow)])
-def test_a_budget_in_a_ledger_is_what_was_charged_whatever_happens(store, tools, programs):
-    machine = type("Machine", (Ledgers,), {"store": store, "tools": tools})
+def test_a_budget_in_a_ledger_is_what_was_charged_whatever_happens(store, programs):
+    machine = type("Machine", (Ledgers,), {"store": store})
     many = programs if store.embedded else programs // 2
     run_state_machine_as_test(machine, settings=settings(max_examples=many, stateful_step_count=25))
