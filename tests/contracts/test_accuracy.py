@@ -149,6 +149,12 @@ def of_alarm(mechanism):
     return worst
 
 
+def marginals(measure, **more):
+    return Stated(
+        lambda: oc.m.make_marginals(*ROWS, measure, 1, 0.5, 4, pairs=[(0, 1)]), of_marginals, **more
+    )
+
+
 def laplace(space=INTEGER, scale=3.0, measure=PURE, **more):
     return lambda: oc.m.make_certified_laplace(*space, scale, measure, **more)
 
@@ -216,17 +222,9 @@ STATED = {
     "make_projected_queries": Stated(
         lambda: oc.m.make_projected_queries(*SIZED, ZCDP, 1, [0.5], 4), of_batch, 3
     ),
-    "make_marginals": Stated(
-        lambda: oc.m.make_marginals(*ROWS, ZCDP, 1, 0.5, 4, pairs=[(0, 1)]), of_marginals
-    ),
-    "make_marginals, pure": Stated(
-        lambda: oc.m.make_marginals(*ROWS, PURE, 1, 0.5, 4, pairs=[(0, 1)]), of_marginals
-    ),
-    "make_marginals, Gaussian DP": Stated(
-        lambda: oc.m.make_marginals(*ROWS, oc.gaussian_tradeoff(), 1, 0.5, 4, pairs=[(0, 1)]),
-        of_marginals,
-        exact=True,
-    ),
+    "make_marginals": marginals(ZCDP),
+    "make_marginals, pure": marginals(PURE),
+    "make_marginals, Gaussian DP": marginals(oc.gaussian_tradeoff(), exact=True),
 }
 for measure in (PURE, ZCDP):
     for more in ({}, {"horizon": 40}):

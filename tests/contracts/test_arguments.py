@@ -202,6 +202,21 @@ EVENT = dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0))
 EPSILON, DELTA, WIDTH, UNIT = {"epsilon": 0.5}, {"delta": 1e-3}, {"width": 1e-3}, T.pure(0.01)
 TWO, ONE = verify.randomized_response(1.0), verify.random_interactive(seed=7)
 PAIR = [verify.random_interactive(seed) for seed in (1, 2)]
+PROFILE = {
+    "delta": EPSILON,
+    "delta_bounds": EPSILON | WIDTH,
+    "epsilon": DELTA,
+    "epsilon_bounds": DELTA | WIDTH,
+}
+CURVE = {
+    "beta": {"alpha": 0.1},
+    "beta_bounds": {"alpha": 0.1},
+    "power": {"count": 1},
+    "group": {"size": 3},
+    "root": {"part": Fraction(1, 2)},
+    "units": {"unit": F},
+    "admits": {"unit": UNIT},
+}
 CALLS = [
     (A.advanced, {"delta_slack": 1e-6}),
     (A.zcdp, {"delta_slack": 1e-6}),
@@ -265,25 +280,7 @@ CALLS = [
     *(
         (getattr(function, name), given)
         for function in (F, F.compose(T.gaussian(0.5)), T.worst(), SESSION)
-        for name, given in {
-            "delta": EPSILON,
-            "delta_bounds": EPSILON | WIDTH,
-            "epsilon": DELTA,
-            "epsilon_bounds": DELTA | WIDTH,
-        }.items()
-    ),
-    *(
-        (getattr(function, name), given)
-        for function in (F, F.compose(T.gaussian(0.5)), T.worst())
-        for name, given in {
-            "beta": {"alpha": 0.1},
-            "beta_bounds": {"alpha": 0.1},
-            "power": {"count": 1},
-            "group": {"size": 3},
-            "root": {"part": Fraction(1, 2)},
-            "units": {"unit": F},
-            "admits": {"unit": UNIT},
-        }.items()
+        for name, given in (PROFILE if function is SESSION else PROFILE | CURVE).items()
     ),
     (T.gaussian(1.0).residual, {"child": UNIT}),
     (F.one_way, {"unit": "removed"}),
@@ -312,16 +309,10 @@ CALLS = [
     (oc.tables.when, {"condition": oc.tables.col("hours") > 1.0}),
     (oc.tables.Decimal, {"scale": 2}),
     (verify.FiniteMechanism, {"first": (0.5, 0.5), "second": (0.25, 0.75)}),
-    *(
-        (getattr(one, name), given)
-        for one in (ONE, TWO)
-        for name, given in {
-            "delta": EPSILON,
-            "epsilon": {"delta": 0.0},
-            "renyi": {"order": 2.0},
-            "tradeoff": {"alpha": 0.1},
-        }.items()
-    ),
+    *((one.delta, EPSILON) for one in (ONE, TWO)),
+    *((one.epsilon, DELTA) for one in (ONE, TWO)),
+    *((one.renyi, {"order": 2.0}) for one in (ONE, TWO)),
+    *((one.tradeoff, {"alpha": 0.1}) for one in (ONE, TWO)),
     (verify.randomized_response, {"epsilon": 1.0, "delta": 0.0}),
     (lambda epsilons: verify.response_menu(epsilons), {"epsilons": 1.0}),
     (verify.concurrent_delta, {"mechanisms": PAIR, "epsilon": 0.5}),
