@@ -444,6 +444,8 @@ def test_accuracy_for_refreshed_thresholds():
         edge = math.ceil(alpha)
         each = failure(Noise(2.0, 3.0, sides="one one"), [-edge] * 3 + [edge], alpha)
         assert 1 - (1 - each) ** m <= 0.05
+    with pytest.raises(oc.errors.InvalidValueError, match="^beta"):
+        oc.mechanisms.sparse_vector_accuracy(2.0, 4.0, 9, beta=0.0)
 
 
 def test_rises_and_falls_that_are_rounded_down_cost_one_step_more():
