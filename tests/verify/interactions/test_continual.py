@@ -48,8 +48,8 @@ class Tree:
         return tuple(released)
 
 
-def tree(levels=2, defect=None, high=1):
-    noise = verify.clamped_noise(0, high)
+def tree(levels=2, defect=None):
+    noise = verify.clamped_noise(0, 1)
     return verify.Replayed(lambda release: Tree(release, levels, defect), noise)
 
 
