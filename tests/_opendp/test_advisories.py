@@ -113,7 +113,6 @@ def tree(above, metric):
 BITS = dp.bitvector_domain(max_weight=1), dp.discrete_distance()
 BOUNDED = dp.vector_domain(dp.atom_domain(bounds=(0.0, 1.0), nan=False), size=9), SYMMETRIC
 REFUSED = {
-    "threshold": (2922, counted),
     "composed again": (
         2922,
         lambda: dp.c.make_composition([dp.c.make_composition((counted() >> len >> str,)) >> len]),
