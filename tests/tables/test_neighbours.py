@@ -383,6 +383,19 @@ def test_the_other_table_is_checked_at_each_launch(engine):
         run("DROP TABLE planes_before")
 
 
+def test_the_other_file_is_checked_at_each_launch(on_files, tmp_path):
+    path = str(tmp_path / "planes.parquet")
+    text = f"COPY (SELECT 1 AS tail, 2 AS seats) TO '{path}' (FORMAT parquet)"
+    on_files.connection.execute(text)
+    other = oc.tables.scan(path, {"tail": int, "seats": int}, "tail")
+    both = flights(on_files).with_tables(planes=other)
+    count = both.space >> oc.t.then_private_join("planes", how="semi") >> oc.t.then_distinct_units()
+    assert count(both) == 1
+    on_files.connection.execute(text.replace("2 AS", "3 AS"))
+    with pytest.raises(OpenDPException, match="TableError"):
+        count(both)
+
+
 def test_parts_may_be_joined(on_duckdb):
     context = oc.concurrent_context(
         linked(on_duckdb), oc.tables.unit_of(units=1), dp.loss_of(epsilon=1e9), split_evenly_over=4
@@ -418,3 +431,9 @@ def test_decimals_of_two_scales_are_not_compared(tmp_path):
     schema = added.output_domain.descriptor.schema
     assert [spelled(schema.type_of(one)) for one in ("eur", "eur3")] == ["Decimal(2)", "Decimal(3)"]
     assert '"eur3": Decimal(3)' in str(schema)
+
+
+def test_without_a_list_all_other_columns_of_the_table_are_added(on_duckdb):
+    cut = linked(on_duckdb).space >> oc.t.then_truncate(1)
+    schema = (cut >> oc.t.then_private_join("planes", on="zone")).output_domain.descriptor.schema
+    assert schema.names == ("plane", "zone", "hour", "seats")
