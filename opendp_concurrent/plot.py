@@ -38,7 +38,6 @@ __all__ = [
     "accuracy_of_plan",
     "plot_ledger",
     "plot_session",
-    "plot_stream",
     "plot_tradeoff",
 ]
 
@@ -353,52 +352,6 @@ def _reach(function: TradeoffFunction) -> float:
     target = min(1.0, float(function.delta(inf)) + _NOTHING)
     reach = float(function.epsilon_bounds(target, width=1e-2).upper)
     return min(max(1.0, reach), _LARGEST)
-
-
-# --- counters ------------------------------------------------------------------------------------
-
-_STEPS = checks.each("integers", checks.at_most(2**53, "a step is drawn as a double"))
-
-
-@checks.checked(steps=_STEPS, answers=_named("numbers"), alarms=_STEPS)
-def plot_stream(
-    steps: Sequence[int],
-    answers: Mapping[str, Sequence[float]],
-    *,
-    alarms: Sequence[int] = (),
-    ylabel: checks.Text = "count",
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw the answers of continual mechanisms over time, and the steps of alarms.
-
-    :param steps: at which the mechanisms were queried
-    :param answers: maps a name to the answers at these steps
-    :param alarms: steps with a vertical line
-    :param ylabel: name of the y axis
-    :param ax: axes to draw on
-
-    :example:
-
-    >>> ax = oc.plot.plot_stream([1, 2, 3], {"tree": [0.0, 2.0, 2.0]}, alarms=[2])
-    >>> len(ax.get_lines())
-    2
-    """
-    drawn: dict[str, Any] = {
-        name: checks.each("numbers", checks.real)(**{f"answers[{name!r}]": _from_array(values)})
-        for name, values in answers.items()
-    }
-    for name, values in drawn.items():
-        if len(values) != len(steps):
-            raise InvalidValueError(
-                f"answers[{name!r}] ({len(values)} numbers) must have one number for each of the "
-                f"{len(steps)} steps"
-            )
-    ax = _axes(ax)
-    for name, values in drawn.items():
-        ax.plot(steps, values, label=name)
-    for step in alarms:
-        ax.axvline(step, color="0.5", linestyle=":")
-    return _finish(ax, "step", ylabel)
 
 
 # --- ledgers -------------------------------------------------------------------------------------

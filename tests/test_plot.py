@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[1]
 
 DRAWN = {
     "session": lambda ax: plot.plot_session([0.5], ax=ax),
-    "stream": lambda ax: plot.plot_stream([1], {"count": [0.0]}, ax=ax),
     "trade-off curve": lambda ax: plot.plot_tradeoff(GAUSSIAN, ax=ax),
 }
 
