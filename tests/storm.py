@@ -12,8 +12,6 @@ second process launches on the same ledger meanwhile. It must never be locked ou
 of both must be charged.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import json
@@ -25,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 os.environ["RUST_BACKTRACE"] = "0"  # with it, each error of OpenDP costs about 50 ms
@@ -39,14 +38,12 @@ from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore
 
 sys.path.insert(0, str(Path(__file__).parent / "ledger"))
+from build import APPROXIMATE_ZCDP, PURE, SPACE, a_filter, an_odometer, by_tens, costing, laplace
+from build import DATA as ROWS
 from kills import SCENARIOS
 
 sys.path.pop(0)
 
-dp.enable_features("contrib", "honest-but-curious")
-PURE, SEQUENTIAL = dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-ROWS = [1, 2, 3]
 HUGE = 1e15
 LAST = 5  # launches of the second process when the storm is over
 DATASET = "interrupts"
@@ -64,15 +61,6 @@ class HalfChargedError(Exception):
     """Accounts of one tree do not agree."""
 
 
-def laplace():
-    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
-
-
-def in_python(measure=PURE, loss=0.25):
-    """A mechanism that OpenDP calls back into Python for."""
-    return dp.m.make_user_measurement(*SPACE, measure, len, lambda d_in: loss * d_in)
-
-
 def expect(one, other):
     if one != other:
         raise HalfChargedError(f"{one} != {other}")
@@ -81,13 +69,12 @@ def expect(one, other):
 class Odometer:
     """An odometer with a child odometer: each launch is charged at both."""
 
-    def __init__(self):
-        self.odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-        self.queries = [laplace(), in_python()]
-        self.renew()
+    bounded = staticmethod(an_odometer)
 
-    def bounded(self):
-        return self.odometer
+    def __init__(self):
+        self.odometer = an_odometer()
+        self.queries = [laplace(), costing(0.25)]
+        self.renew()
 
     def renew(self):
         self.root = self.bounded()(ROWS)
@@ -112,8 +99,7 @@ class Odometer:
 class Filter(Odometer):
     """The same below a filter."""
 
-    def bounded(self):
-        return oc.make_concurrent_filter(self.odometer, 1, HUGE)
+    bounded = staticmethod(partial(a_filter, HUGE))
 
 
 class Compositor:
@@ -150,7 +136,7 @@ class BelowNative(Compositor):
     def renew(self):
         self.root = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [12.5] * 50)(ROWS)
         self.left, self.child = 49, self.root(self.inner)
-        self.queries = [laplace(), in_python()]
+        self.queries = [laplace(), costing(0.25)]
 
     @uninterruptible
     def again(self):
@@ -173,7 +159,7 @@ class OfOpenDP:
 
     def __init__(self):
         self.native = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.25] * 50)
-        self.odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+        self.odometer = an_odometer()
         self.query = laplace()
         self.renew()
 
@@ -197,7 +183,7 @@ class Machine:
 
     def __init__(self):
         self.measurement = oc.m.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 1000)
-        self.odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+        self.odometer = an_odometer()
         self.price = self.measurement.map(1)
         self.renew()
 
@@ -243,11 +229,11 @@ class Sequential:
     """Under approximate zCDP, where a launch closes what is approximate as a whole only."""
 
     def __init__(self):
-        self.odometer = oc.make_concurrent_odometer(*SPACE, SEQUENTIAL)
+        self.odometer = an_odometer(APPROXIMATE_ZCDP)
         self.pair = dp.c.make_adaptive_composition(
-            *SPACE, SEQUENTIAL, d_in=1, d_mids=[(0.25, 1e-9)] * 4
+            *SPACE, APPROXIMATE_ZCDP, d_in=1, d_mids=[(0.25, 1e-9)] * 4
         )
-        self.query = dp.m.make_user_measurement(*SPACE, SEQUENTIAL, len, lambda d_in: (0.25, 0.0))
+        self.query = costing((0.25, 0.0), measure=APPROXIMATE_ZCDP)
         self.renew()
 
     def renew(self):
@@ -275,10 +261,7 @@ class Blocks:
     """A filter on blocks: each launch is charged at two of them."""
 
     def __init__(self):
-        odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-        by_record = oc.c.by_key(lambda record: record)
-        made = oc.c.make_block_filter(odometer, 1, HUGE, blocks=by_record, keys=range(9))
-        self.root, self.query, self.turn = made(ROWS), laplace(), 0
+        self.root, self.query, self.turn = by_tens(HUGE, keys=range(9))(ROWS), laplace(), 0
 
     def work(self):
         self.turn += 1
@@ -293,7 +276,7 @@ class Shared:
     """A shared release: each finer level is paid, and the others are free."""
 
     def __init__(self):
-        self.odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+        self.odometer = an_odometer()
         self.release = SPACE >> dp.t.then_count() >> oc.m.then_shared_release(PURE)
         self.renew()
 
@@ -322,7 +305,6 @@ class Constructors:
 
     def __init__(self):
         self.stream = oc.integer_stream(0, 1), oc.event_presence()
-        self.odometer = oc.make_concurrent_odometer(*SPACE, PURE)
         self.turn = 0
 
     def work(self):
@@ -330,7 +312,7 @@ class Constructors:
         if self.turn % 3 == 0:
             made = oc.m.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 3)
         elif self.turn % 3 == 1:
-            made = oc.make_concurrent_filter(self.odometer, 1, 0.5)
+            made = a_filter(0.5)
         else:
             made = oc.m.make_counter(*self.stream, PURE, scale=2.0, horizon=9)
         if not made.map(1) > 0:

@@ -1,5 +1,6 @@
 """The example of a query server: one charge for a key, nobody else's children, no way around it."""
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -43,29 +44,29 @@ def example():
     return load("server")
 
 
+LIMITS = {"limits": {"alice": 1.0, "bob": 1.0}, "cap": 1.5}
+
+
 @pytest.fixture
 def start(example, tmp_path):
-    started = []
+    """Start a server on a folder; the one that was started before ends first."""
+    with contextlib.ExitStack() as running:
 
-    def run(**changes):
-        given = {"limits": {"alice": 1.0, "bob": 1.0}, "cap": 1.5, **changes}
-        app = example.make_app(example.Settings(tmp_path / "kept", ROWS, DIGESTS, **given))
-        client = TestClient(app, raise_server_exceptions=False)
-        client.__enter__()
-        started.append(client)
-        return client
+        def run(again=False, **changes):
+            if again:
+                running.close()
+            given = {**LIMITS, **changes}
+            app = example.make_app(example.Settings(tmp_path / "kept", ROWS, DIGESTS, **given))
+            return running.enter_context(TestClient(app, raise_server_exceptions=False))
 
-    yield run
-    for client in started:
-        client.__exit__(None, None, None)
+        yield run
 
 
 @pytest.fixture(scope="module")
 def hostile(example, tmp_path_factory):
     """A server for requests that must change nothing."""
     folder = tmp_path_factory.mktemp("hostile")
-    limits = {"alice": 1.0, "bob": 1.0}
-    app = example.make_app(example.Settings(folder, ROWS, DIGESTS, limits=limits, cap=1.5))
+    app = example.make_app(example.Settings(folder, ROWS, DIGESTS, **LIMITS))
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client
         assert entries(client) == []
@@ -168,8 +169,7 @@ def test_a_repeated_request_has_its_answer_after_a_restart(start):
     one = launch(client, "alice", "one", count(9.0)).text
     child = launch(client, "alice", "child", svt()).json()["child"]
     loss = spent(client)
-    client.__exit__(None, None, None)
-    client = start()
+    client = start(again=True)
     assert launch(client, "alice", "one", count(9.0)).text == one
     assert launch(client, "alice", "child", svt()).json()["child"] == child
     rows = SPACE >> dp.t.then_count()
@@ -198,8 +198,7 @@ def test_a_failure_between_the_charge_and_the_answer_is_told(
     assert (failed.status_code, failed.json()["charged"]) == (500, None)
     assert str(ROWS[0]) not in failed.text
     if restarted:
-        client.__exit__(None, None, None)
-        client = start()
+        client = start(again=True)
     again = [launch(client, "alice", "one", count()) for _ in range(3)]
     if lost == "after the charge":
         assert {one.status_code for one in again} == {409}
@@ -221,25 +220,16 @@ def test_one_folder_has_one_server(start):
 
 @pytest.mark.parametrize(
     "header",
-    [
-        None,
-        "Bearer ",
-        "Basic token of alice",
-        "Bearer " + "a" * 10_000,
-        "Bearer " + DIGESTS["alice"],
-        "Bearer tok\u00e9n".encode("latin-1"),
-        b"Bearer \xff\xfe",
-    ],
+    [None, "Bearer ", "Basic token of alice", f"Bearer {DIGESTS['alice']}", b"Bearer \xff"],
 )
 def test_bad_tokens(hostile, header):
-    client = hostile
     headers = {} if header is None else {"Authorization": header}
     asked = {"key": "one", "query": dp.serialize(count())}
     for answer in (
-        client.get("/budget", headers=headers),
-        client.post("/launch", headers=headers, json=asked),
-        client.post("/describe", headers=headers, json={"query": asked["query"]}),
-        client.delete("/children/x", headers=headers),
+        hostile.get("/budget", headers=headers),
+        hostile.post("/launch", headers=headers, json=asked),
+        hostile.post("/describe", headers=headers, json={"query": asked["query"]}),
+        hostile.delete("/children/x", headers=headers),
     ):
         assert answer.status_code == 401
         assert answer.json() == {"error": "the token is not known", "charged": False}
@@ -271,21 +261,12 @@ def message(name, **changes):
 
 BAD_QUERIES = {
     "NaN": message("make_above_threshold", scale=float("nan")),
-    "infinity": message("make_above_threshold", scale=float("inf")),
-    "no sensitivity": message("make_above_threshold", d_in=2),
     "promise": message("make_above_threshold", monotone=True),
-    "not offered": dp.serialize(
-        oc.m.make_guess_and_check(
-            *SPACE, PURE, 1, max_hits=3, scale=8.0, tolerance=9.0, answer_scale=4.0
-        )
-    ),
+    "not offered": message("make_guess_and_check"),
     "a limit": message("make_limited"),
-    "a filter": message("make_concurrent_filter"),
     "unknown": message("__import__"),
-    "a domain": dp.serialize(SPACE[0]),
     "empty": "",
     "deep": "[" * 100_000,
-    "surrogate": '{"__tuple__": ["\\ud800"]}',
     "another space": dp.serialize(
         (dp.vector_domain(dp.atom_domain(T=int), 3), SPACE[1])
         >> dp.t.then_count()
@@ -312,53 +293,42 @@ def test_bad_queries_are_refused_and_not_charged(start):
     assert launch(client, "alice", "one", count()).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"\xff\xfe",
-        b'{"key": NaN, "query": 1}',
-        json.dumps({"key": "one"}).encode(),
-        json.dumps({"key": "a" * 65, "query": "x"}).encode(),
-        json.dumps({"key": "a/b", "query": "x"}).encode(),
-        json.dumps({"key": "one\n", "query": "x"}).encode(),
-        json.dumps({"key": "\u0661", "query": "x"}).encode(),
-        json.dumps({"key": "one", "query": "x", "purpose": "a:b"}).encode(),
-        json.dumps({"key": "one", "query": "x", "purpose": "a" * 101}).encode(),
-        json.dumps({"key": "one", "query": "x", "analyst": "bob"}).encode(),
-        b'{"key": "one", "query": ' + b"[" * 50_000,
-        json.dumps({f"{number}": "x" * 50 for number in range(10_000)}).encode(),
-    ],
-)
-def test_malformed_bodies(hostile, body):
-    client = hostile
-    answer = client.post(
-        "/launch", headers={**on("alice"), "Content-Type": "application/json"}, content=body
-    )
+BODY = {"key": "one", "query": "x"}
+BAD_BODIES = [
+    *(b"", b"\xff\xfe", b'{"key": NaN, "query": 1}', b'{"key": "one"}'),
+    *(json.dumps(BODY | {"key": key}).encode() for key in ("a" * 65, "a/b", "one\n", "\u0661")),
+    *(json.dumps(BODY | {"purpose": text}).encode() for text in ("a:b", "a" * 101)),
+    json.dumps(BODY | {"analyst": "bob"}).encode(),
+    b'{"key": "one", "query": ' + b"[" * 50_000,
+    json.dumps({f"{number}": "x" * 50 for number in range(10_000)}).encode(),
+]
+
+
+def post(client, body):
+    """Send bytes."""
+    headers = {**on("alice"), "Content-Type": "application/json"}
+    return client.post("/launch", headers=headers, content=body)
+
+
+@pytest.mark.parametrize("number", range(len(BAD_BODIES)))
+def test_malformed_bodies(hostile, number):
+    answer = post(hostile, BAD_BODIES[number])
     assert answer.status_code in (400, 422)
     assert answer.json()["charged"] is False
     assert len(answer.text) < 500
 
 
 def test_huge_bodies_are_not_read(hostile, example):
-    client = hostile
-    long = json.dumps({"key": "one", "query": "x" * example.MOST_BYTES})
-    assert launch(client, "alice", "one", "x" * example.MOST_BYTES).status_code in (400, 413)
-    read = []
+    long = "x" * example.MOST_BYTES
+    assert launch(hostile, "alice", "one", long).status_code in (400, 413)
 
     def endless():
         for _ in range(100):
-            read.append(1)
             yield b"x" * 2**18
 
-    for content in (long + "x" * 2**20, endless()):
-        answer = client.post(
-            "/launch",
-            headers={**on("alice"), "Content-Type": "application/json"},
-            content=content,
-        )
-        assert answer.status_code == 413
-        assert answer.json()["charged"] is False
+    for content in (json.dumps(BODY | {"query": long + "x" * 2**20}), endless()):
+        answer = post(hostile, content)
+        assert (answer.status_code, answer.json()["charged"]) == (413, False)
 
 
 def test_the_owner_reads_the_report_with_a_password_of_a_browser(start):
@@ -374,15 +344,10 @@ def test_the_owner_reads_the_report_with_a_password_of_a_browser(start):
         refused = client.get("/owner", auth=auth)
         assert refused.status_code == 401
         assert refused.headers["www-authenticate"].startswith("Basic")
-    for header in ("Basic", "Basic \xff", "Basic !", "Bearer secret"):
-        sent = {"Authorization": header.encode("latin-1")}
-        assert client.get("/owner", headers=sent).status_code == 401
-    assert start_again(client, start).get("/owner", auth=("owner", "")).status_code == 401
-
-
-def start_again(client, start):
-    client.__exit__(None, None, None)
-    return start()  # without an owner nobody reads it
+    for header in (b"Basic", b"Basic \xff", b"Basic !", b"Bearer secret"):
+        assert client.get("/owner", headers={"Authorization": header}).status_code == 401
+    client = start(again=True)  # without an owner nobody reads it
+    assert client.get("/owner", auth=("owner", "")).status_code == 401
 
 
 @pytest.fixture

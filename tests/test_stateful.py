@@ -4,7 +4,6 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from fractions import Fraction
-from functools import cache
 
 import opendp.prelude as dp
 import pytest
@@ -23,7 +22,7 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError
 
-from .build import SPACE
+from .build import APPROXIMATE, DATA, PURE, SPACE, ZCDP, an_odometer, costing
 from .moments import interrupted_at
 
 # Python drops what is raised while an object is destroyed
@@ -99,18 +98,11 @@ class Trees(RuleBasedStateMachine):
     def parts(self, native):
         return tuple(native) if self.pair else (native,)
 
-    @cache  # noqa: B019 (one machine, one cache)
     def measurement(self, epsilon, delta, function=len):
-        return dp.m.make_user_measurement(
-            *SPACE,
-            self.measure(),
-            function=function,
-            privacy_map=lambda d_in: self.native((epsilon * d_in, delta * d_in)),
-            TO="ExtrinsicObject",
-        )
+        return costing(self.native((epsilon, delta)), function, self.measure)
 
     def odometer(self, stability):
-        plain = oc.make_concurrent_odometer(*SPACE, self.measure())
+        plain = an_odometer(self.measure)
         if stability == 1:
             return plain
         repeat = dp.t.make_user_transformation(
@@ -126,10 +118,7 @@ class Trees(RuleBasedStateMachine):
 
     @rule(target=nodes, stability=st.sampled_from([1, 2]))
     def root_odometer(self, stability):
-        return self.keep(Node(self.odometer(stability)([1, 2, 3]), stability=stability))
-
-    def budget(self, epsilon, delta):
-        return self.native((epsilon, delta))
+        return self.keep(Node(self.odometer(stability)(DATA), stability=stability))
 
     @rule(
         target=nodes,
@@ -139,8 +128,8 @@ class Trees(RuleBasedStateMachine):
         delta=deltas,
     )
     def root_filter(self, stability, d_in, epsilon, delta):
-        d_out = self.budget(epsilon, delta)
-        spawned = oc.make_concurrent_filter(self.odometer(stability), d_in, d_out)([1, 2, 3])
+        d_out = self.native((epsilon, delta))
+        spawned = oc.make_concurrent_filter(self.odometer(stability), d_in, d_out)(DATA)
         parts = self.parts(d_out)
         return self.keep(Node(spawned, stability=stability, d_in=d_in, d_out=parts))
 
@@ -148,11 +137,11 @@ class Trees(RuleBasedStateMachine):
     def root_compositor(self, d_mids):
         made = self.compositor(1, d_mids)
         shares = [self.parts(self.native(d_mid)) for d_mid in d_mids]
-        return self.keep(Node(made([1, 2, 3]), d_in=1, d_mids=shares))
+        return self.keep(Node(made(DATA), d_in=1, d_mids=shares))
 
     def compositor(self, d_in, d_mids):
         return oc.make_concurrent_composition(
-            *SPACE, self.measure(), d_in, [self.native(d_mid) for d_mid in d_mids]
+            *SPACE, self.measure, d_in, [self.native(d_mid) for d_mid in d_mids]
         )
 
     # --- launching -------------------------------------------------------------------------
@@ -232,7 +221,7 @@ class Trees(RuleBasedStateMachine):
 
     @rule(target=nodes, node=nodes, epsilon=budgets, delta=deltas)
     def launch_filter(self, node, epsilon, delta):
-        d_out = self.budget(epsilon, delta)
+        d_out = self.native((epsilon, delta))
         query = oc.make_concurrent_filter(self.odometer(1), node.reach, d_out)
         answer = self.launch(node, query, lambda d_in: self.parts(d_out))
         if answer is None:
@@ -272,7 +261,7 @@ class Trees(RuleBasedStateMachine):
     def open_limit(self, node, stability, d_in, epsilon, delta):
         if node.reach * stability > 24:
             return node
-        before, d_out = self.readings(node), self.budget(epsilon, delta)
+        before, d_out = self.readings(node), self.native((epsilon, delta))
         label = f"limit {len(self.known)}"
         limited = oc.c.make_limited(self.odometer(stability), d_in, d_out, label=label)
         handle = node.handle(limited)
@@ -317,16 +306,16 @@ class Trees(RuleBasedStateMachine):
 
 
 class PureTrees(Trees):
-    measure = staticmethod(dp.max_divergence)
+    measure = PURE
 
 
 class ApproximateTrees(Trees):
-    measure = staticmethod(lambda: dp.approximate(dp.max_divergence()))
+    measure = APPROXIMATE
     pair = True
 
 
 class ConcentratedTrees(Trees):
-    measure = staticmethod(dp.zero_concentrated_divergence)
+    measure = ZCDP
 
 
 @pytest.mark.parametrize("programs", [10, pytest.param(200, marks=pytest.mark.slow)])

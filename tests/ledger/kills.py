@@ -11,8 +11,6 @@ killed process, or server, leaves to the system what it has written. What a disk
 power cannot be tried this way: there one relies on its flushes, which every charge waits for.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import queue
@@ -24,13 +22,12 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import opendp.prelude as dp
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import LedgerError
-from opendp_concurrent.ledger import SqlLedger, create_ledger, open_ledger
+from opendp_concurrent.ledger import create_ledger, open_ledger
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -41,41 +38,30 @@ ROUNDS, LONGEST = 50, 5000  # rounds on one ledger, and its charges: reading it 
 SEED = 20260101
 
 
-class Session(Protocol):
-    """What launches once, and returns when the answer is there."""
-
-    def __call__(self) -> object:
-        """Launch once.
-
-        :raises LedgerError: if the launch may or may not be charged
-        """
-
-
 @dataclass(frozen=True)
 class Scenario:
     """One way to launch on a ledger.
 
-    :ivar start: settles the terms of the ledger's budget, and returns what launches once on it;
-        called when a ledger was created, and by each process that opens it
-    :ivar charged: reads the ledger whole, and returns the number of launches that it has charged;
-        raises if the ledger is inconsistent
-    :ivar at_risk: the most charges without an answer that one kill may leave, or one
-        :class:`.LedgerError`
+    :ivar start: settles the terms of the ledger's budget, and returns what launches once on it
+    :ivar charged: reads the ledger whole, and returns the number of launches that it has charged
+    :ivar at_risk: the most charges without an answer that one kill or one error may leave
     """
 
-    start: Callable[[SqlLedger], Session]
-    charged: Callable[[SqlLedger], int]
+    start: Callable
+    charged: Callable
     at_risk: int = 1
 
 
-def filtered(ledger: SqlLedger) -> Any:
-    """Return a filter on the ledger, whose budget is never exhausted."""
-    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
-    return oc.make_concurrent_filter(odometer, 1, BUDGET, ledger=ledger)([1, 2, 3])
+def odometer():
+    return oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
 
 
-def one_by_one(ledger: SqlLedger) -> Session:
-    """Launch one measurement after the other."""
+def filtered(ledger):
+    """A filter on the ledger, whose budget is never exhausted."""
+    return oc.make_concurrent_filter(odometer(), 1, BUDGET, ledger=ledger)([1, 2, 3])
+
+
+def one_by_one(ledger):
     root = filtered(ledger)
     return lambda: root(QUERY)
 
@@ -83,18 +69,18 @@ def one_by_one(ledger: SqlLedger) -> Session:
 THREADS = 6
 
 
-def from_threads(ledger: SqlLedger) -> Session:
+def from_threads(ledger):
     """Launch from several threads, whose launches share commits; one answer at a time is told."""
-    root, answers = filtered(ledger), queue.Queue[Any](1)
+    root, answers = filtered(ledger), queue.Queue(1)
 
-    def work() -> None:
+    def work():
         while True:
             try:
                 answers.put(root(QUERY))
             except LedgerError as error:
                 answers.put(error)
 
-    def launch() -> object:
+    def launch():
         if not threads:
             threads.extend(threading.Thread(target=work, daemon=True) for _ in range(THREADS))
             for one in threads:
@@ -104,15 +90,17 @@ def from_threads(ledger: SqlLedger) -> Session:
             raise found
         return found
 
-    threads: list[threading.Thread] = []
+    threads = []
     return launch
 
 
-def charges_of_query(ledger: SqlLedger) -> int:
-    """Return the number of charges, each of which is that of ``QUERY``."""
-    summary = ledger.summary()  # raises if it is inconsistent
-    if summary.terms is None or summary.spent != summary.launches * EPSILON:
-        raise RuntimeError(f"{summary.launches} charges, but the loss is {summary.spent}")
+def charges_of_query(ledger):
+    """The number of charges, each of which is that of ``QUERY`` in each of its accounts."""
+    summary, entries = ledger.read()  # raises if it is inconsistent
+    assert summary.spent == summary.launches * EPSILON
+    for one in summary.limits:
+        below = sum(entry.limit[: len(one.path)] == one.path for entry in entries)
+        assert one.launches == below == one.spent / EPSILON
     return summary.launches
 
 
@@ -120,87 +108,55 @@ WEEKS = range(20)
 OF_BLOCKS = 4  # named by each launch
 
 
-def in_blocks(ledger: SqlLedger) -> Any:
-    """Return a block filter on the ledger, whose budgets are never exhausted."""
-    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
-    weeks = oc.c.by_key(lambda record: record)
-    made = oc.c.make_block_filter(odometer, 1, BUDGET, blocks=weeks, keys=WEEKS, ledger=ledger)
-    return made([1, 2, 3])
+def in_turn(root):
+    """Handles of a limit in a limit, of another one, and the root, for ever."""
 
-
-def in_turn(root: Any) -> Any:
-    """Return handles: of a limit in a limit, of another one, and the root, for ever."""
-    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
-
-    def limited(handle: Any, label: str) -> Any:
-        return handle(oc.c.make_limited(odometer, 1, BUDGET, label=label))
+    def limited(handle, label):
+        return handle(oc.c.make_limited(odometer(), 1, BUDGET, label=label))
 
     return itertools.cycle([limited(limited(root, "team"), "ann"), limited(root, "bob"), root])
 
 
-def limits_on_blocks(ledger: SqlLedger) -> Session:
-    """Launch on blocks, below a limit in a limit, below another one, and below none."""
-    handles, chosen = in_turn(in_blocks(ledger)), random.Random(os.getpid())
-    return lambda: next(handles)(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
-
-
-def charges_of_blocks(ledger: SqlLedger) -> int:
-    """Return the number of charges, each of which is on ``OF_BLOCKS`` blocks."""
-    summary, entries = ledger.read()
-    named = Counter(key for entry in entries for key in entry.d_mid.keys)
-    for week in WEEKS:
-        if summary.spent is not None and summary.spent.of(week).loss != named[week] * EPSILON:
-            raise RuntimeError(f"{named[week]} charges on block {week}, but another loss")
-    if sum(named.values()) != OF_BLOCKS * summary.launches:
-        raise RuntimeError("a launch was charged to some of its blocks only")
-    return summary.launches
-
-
-def charges_of_limits_on_blocks(ledger: SqlLedger) -> int:
-    """Return the number of charges, each on ``OF_BLOCKS`` blocks in each of its accounts."""
-    launches = charges_of_blocks(ledger)
-    summary, entries = ledger.read()
-    for one in summary.limits:
-        below = [entry for entry in entries if entry.limit[: len(one.path)] == one.path]
-        named = Counter(key for entry in below for key in entry.d_mid.keys)
-        if one.launches != len(below):
-            raise RuntimeError(f"{len(below)} charges below {one.path}, but {one.launches} in it")
-        for week in WEEKS:
-            if one.spent.of(week).loss != named[week] * EPSILON:
-                raise RuntimeError(f"{named[week]} charges of {one.path} on {week}, another loss")
-    return launches
-
-
-def below_limits(ledger: SqlLedger) -> Session:
-    """Launch below a limit in a limit, below another limit, and on the cap, in turn."""
+def below_limits(ledger):
     handles = in_turn(filtered(ledger))
     return lambda: next(handles)(QUERY)
 
 
-def charges_of_limits(ledger: SqlLedger) -> int:
-    """Return the number of charges, each of which is that of ``QUERY`` in each of its accounts."""
-    launches = charges_of_query(ledger)
+def limits_on_blocks(ledger):
+    """Launch on blocks, below a limit in a limit, below another one, and below none."""
+    weeks = oc.c.by_key(lambda record: record)
+    made = oc.c.make_block_filter(odometer(), 1, BUDGET, blocks=weeks, keys=WEEKS, ledger=ledger)
+    handles, chosen = in_turn(made([1, 2, 3])), random.Random(os.getpid())
+    return lambda: next(handles)(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
+
+
+def charges_of_blocks(ledger):
+    """The number of charges, each on ``OF_BLOCKS`` blocks in each of its accounts."""
     summary, entries = ledger.read()
-    for one in summary.limits:
-        below = sum(entry.limit[: len(one.path)] == one.path for entry in entries)
-        if not one.launches == below == one.spent / EPSILON:
-            raise RuntimeError(f"{below} charges below {one.path}, but {one.launches} in it")
-    return launches
+    assert all(len(set(entry.d_mid.keys)) == OF_BLOCKS for entry in entries)
+    for one in (summary, *summary.limits):
+        path = getattr(one, "path", ())
+        below = [entry for entry in entries if entry.limit[: len(path)] == path]
+        named = Counter(key for entry in below for key in entry.d_mid.keys)
+        assert one.launches == len(below)
+        if one.spent is not None:
+            assert all(one.spent.of(week).loss == named[week] * EPSILON for week in WEEKS)
+    return summary.launches
 
 
 SCENARIOS = {
     "single": Scenario(one_by_one, charges_of_query),
     # each thread may have an answer that it has not told
     "threads": Scenario(from_threads, charges_of_query, at_risk=2 * THREADS + 1),
-    "limits": Scenario(below_limits, charges_of_limits),
-    "limits on blocks": Scenario(limits_on_blocks, charges_of_limits_on_blocks),
+    "limits": Scenario(below_limits, charges_of_query),
+    "limits on blocks": Scenario(limits_on_blocks, charges_of_blocks),
 }
 
 
 class Victim:
     """A process that launches until it is killed."""
 
-    def __init__(self, address: str, scenario: Scenario) -> None:
+    def __init__(self, address, scenario):
         self._reader, writer = os.pipe()
         self._text = b""
         self.pid = os.fork()
@@ -211,28 +167,25 @@ class Victim:
                 os._exit(1)
         os.close(writer)
 
-    def wait_for_answer(self) -> None:
+    def wait_for_answer(self):
         """Wait until it launches; it may have to wait for others."""
         while ANSWER not in self._text:
-            if not select.select([self._reader], [], [], 60.0)[0]:
-                raise RuntimeError("no answer for a minute")
+            assert select.select([self._reader], [], [], 60.0)[0], "no answer for a minute"
             text = os.read(self._reader, 1 << 16)
-            if not text:
-                raise RuntimeError("a process that launches has ended by itself")
+            assert text, "a process that launches has ended by itself"
             self._text += text
 
-    def kill(self) -> tuple[int, int]:
+    def kill(self):
         """Kill it; return how many answers it was given, and how often it was told of a failure."""
         os.kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
-        if not os.WIFSIGNALED(status):
-            raise RuntimeError("a process that launches has ended by itself")
+        assert os.WIFSIGNALED(status), "a process that launches has ended by itself"
         with os.fdopen(self._reader, "rb") as pipe:
             self._text += pipe.read()
         return self._text.count(ANSWER), self._text.count(FAILURE)
 
 
-def launch_forever(address: str, scenario: Scenario, writer: int) -> None:
+def launch_forever(address, scenario, writer):
     while True:
         try:
             with open_ledger(address, "survey") as ledger:
@@ -251,13 +204,13 @@ def launch_forever(address: str, scenario: Scenario, writer: int) -> None:
 class Account:
     """One ledger: what was answered, beside what is charged."""
 
-    def __init__(self, address: str, scenario: Scenario) -> None:
+    def __init__(self, address, scenario):
         self.address, self.scenario = address, scenario
         self._kills = self._answers = self._failures = self.charges = 0
         with create_ledger(address, "survey") as ledger:
             scenario.start(ledger)  # settles the terms
 
-    def add(self, found: list[tuple[int, int]]) -> None:
+    def add(self, found):
         """Note what killed processes said, and read the ledger."""
         self._kills += len(found)
         self._answers += sum(answers for answers, _ in found)
@@ -269,7 +222,7 @@ class Account:
         assert spare <= (self._kills + self._failures) * self.scenario.at_risk
 
 
-def kill_many(new: Callable[[], str], kills: int, scenario: Scenario) -> int:
+def kill_many(new, kills, scenario):
     """Kill ``kills`` processes of a scenario, two at a time; return the number of charges."""
     chance, charges, opening = random.Random(SEED), 0, 0.0
     while kills > 0:
@@ -294,7 +247,7 @@ def kill_many(new: Callable[[], str], kills: int, scenario: Scenario) -> int:
     return charges
 
 
-def crash(address: str, restart: Callable[[], None], scenario: Scenario) -> int:
+def crash(address, restart, scenario):
     """Crash the server below three clients, which go on when it is there again."""
     account = Account(address, scenario)
     victims = [Victim(account.address, scenario) for _ in range(3)]
