@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import opendp.prelude as dp
@@ -12,21 +13,10 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.__main__ import main
 
-HEAVY = {
-    "matplotlib",
-    "opendp.prelude",
-    "pandas",
-    "polars",
-    "pyarrow",
-    "scipy.fft",
-    "scipy.linalg",
-    "scipy.optimize",
-    "scipy.sparse",
-    "scipy.special",
-    "scipy.stats",
-    "sklearn",
-    "sqlalchemy",
-}
+from .build import APPROXIMATE, SPACE, ZCDP, laplace, opened
+
+HEAVY = {"matplotlib", "opendp.prelude", "pandas", "polars", "pyarrow", "sklearn", "sqlalchemy"}
+HEAVY |= {f"scipy.{name}" for name in ("fft", "linalg", "optimize", "sparse", "special", "stats")}
 
 
 def loaded(code, *arguments):
@@ -83,32 +73,25 @@ def test_the_demonstration_prints_what_the_readme_quotes(monkeypatch, capsys):
 
 def launched(root, query):
     launches = 0
-    try:
+    with suppress(dp.OpenDPException):
         while True:
             root(query)
             launches += 1
-    except dp.OpenDPException:
-        return launches
+    return launches
 
 
 def test_as_many_counts_are_launched_as_the_readme_says():
     best, basic = figures("queries of epsilon = 0.01 that fit in (1, 1e-6)")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    measure, d_out = dp.approximate(dp.max_divergence()), (1.0, 1e-6)
-    query = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_laplace(scale=100.0))
-    odometer = dp.c.make_fully_adaptive_composition(*space, measure)
+    d_out, query = (1.0, 1e-6), dp.c.make_approximate(laplace(0.01))
+    odometer = dp.c.make_fully_adaptive_composition(*SPACE, APPROXIMATE)
     assert launched(dp.c.make_privacy_filter(odometer, 1, d_out)([1]), query) == basic
     rule = oc.accumulators.best_rule(d_out, [(0.01, 0.0)])
-    odometer = oc.make_concurrent_odometer(*space, measure, accumulator=rule)
-    assert launched(oc.make_concurrent_filter(odometer, 1, d_out)([1]), query) == best
+    assert launched(opened(d_out, APPROXIMATE, rule), query) == best
 
 
 def test_the_errors_of_the_readme_are_at_the_same_budget():
     ours, plain = figures("largest error of 1,000 comparisons with a threshold")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    above = oc.m.make_above_threshold(
-        *space, dp.zero_concentrated_divergence(), 1, 2.0, 0, query_scale=2.0, monotone=True
-    )
+    above = oc.m.make_above_threshold(*SPACE, ZCDP, 1, 2.0, 0, query_scale=2.0, monotone=True)
     assert ours == round(oc.mechanisms.sparse_vector_accuracy(2.0, 2.0, 1000, beta=0.05))
     deviation = (1000 / (2 * above.map(1))) ** 0.5
     assert 0.9 < plain / (4.05 * deviation) < 1.1  # about Φ^-1 of 0.95^(1/1000)

@@ -20,12 +20,8 @@ import opendp_concurrent as oc
 from opendp_concurrent import _opendp
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 
+from .build import PURE, SPACE
 from .forks import run_program
-
-dp.enable_features("contrib", "honest-but-curious")
-
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-PURE = dp.max_divergence()
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 
@@ -65,9 +61,6 @@ def test_opendps_names_make_ours_and_then_opendps_again():
             assert is_ours() == {True}
         assert is_ours() == {True}
     assert is_ours() == {False}
-
-
-def test_opendps_are_put_back_after_an_exception():
     with pytest.raises(KeyboardInterrupt), oc.swapped_in():
         raise KeyboardInterrupt
     assert is_ours() == {False}

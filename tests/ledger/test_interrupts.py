@@ -10,7 +10,6 @@ from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore
 
 from ..build import DATA, PURE, a_filter, a_limit, by_tens, laplace, opened
-from ..forks import run_program
 from ..moments import ALL, interrupted_at
 
 # Python drops what is raised while an object is destroyed
@@ -100,33 +99,6 @@ def test_no_moment_loses_an_answer_that_is_charged_or_charges_a_key_twice(tmp_pa
             assert ask() == found
             assert len(ledger.entries(label=labels[-1])) == 1
     assert len(kept) > 25
-
-
-LOCKED = """
-import os, signal, sqlite3, sys, threading, time
-from opendp_concurrent.ledger import create_ledger
-count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
-with create_ledger(sys.argv[1], dataset="survey", wait=600.0) as ledger:
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    root = oc.make_concurrent_filter(odometer, 1, 1e6, ledger=ledger)([1, 2, 3])
-    root(count)
-    other = sqlite3.connect(sys.argv[1], isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    try:
-        root(count)
-    except KeyboardInterrupt as error:
-        kept = error
-        print("interrupted", flush=True)
-    other.execute("ROLLBACK")
-    root(count)
-    print(ledger.summary().launches)
-"""
-
-
-def test_a_launch_that_waits_for_a_locked_ledger_can_be_interrupted(tmp_path):
-    done = run_program(LOCKED, tmp_path / "ledger.db")
-    assert done.stdout.split() == ["interrupted", "2"], done.stderr[-2000:]
 
 
 def test_an_update_reaches_all_counters_of_a_stream_or_none():
