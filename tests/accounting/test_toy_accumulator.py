@@ -14,12 +14,10 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import _checks as checks
 from opendp_concurrent import verify
-from opendp_concurrent.accounting.epsilon_delta import EpsilonDeltaAccumulator
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, UnsupportedMeasureError
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.measures import composition_measure
-from opendp_concurrent.numerics.bracket import from_units_up, to_units
 from opendp_concurrent.plot import plot_ledger
 
 # --- the one file ----------------------------------------------------------------------------
@@ -71,33 +69,6 @@ class Eighths:
 
     def from_record(self, measure, record):
         return EighthsSpent(record)
-
-
-@dataclass(frozen=True)
-class SpentTwice:
-    """A rule for (ε, δ) that adds up 2 ε, in units of 2**-1074, and needs no slack."""
-
-    delta_slack: float = 0.0
-
-    def cost(self, epsilon):
-        return to_units(2 * epsilon)
-
-    def spent(self, units):
-        return from_units_up(int(units))
-
-    def epsilon(self, spent):
-        return spent
-
-    def largest(self, epsilon):
-        return epsilon
-
-
-@dataclass(frozen=True)
-class Twice(EpsilonDeltaAccumulator):
-    """Adds up doubled ε."""
-
-    def parts(self):
-        return (SpentTwice(),)
 
 
 # --- it works everywhere ---------------------------------------------------------------------
@@ -160,13 +131,6 @@ def test_the_largest_shares_are_those_it_admits(odometer, space, launches, each)
 def test_its_launches_are_counted():
     assert oc.accumulators.launches_admitted(Eighths(), 1.0, [0.1]) == 8
     assert oc.accumulators.launches_admitted(Eighths(), 1.0, [0.1, 0.2]) == 5
-
-
-def test_a_rule_from_outside_is_combined_with_others():
-    both = oc.accumulators.either(Twice(), oc.accumulators.basic())
-    assert both.start().after((0.25, 0.0), 3).loss == (0.75, 0.0)
-    both = oc.accumulators.either(Twice(), oc.accumulators.advanced(1e-6))
-    assert both.start().after((0.25, 0.0), 3).loss == (1.5, 1e-6)
 
 
 def test_no_analyst_exceeds_its_filter():
