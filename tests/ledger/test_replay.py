@@ -213,8 +213,16 @@ def test_a_charge_that_nobody_wrote(name):
     opened = tuple(Opened(*one) if isinstance(one, tuple) else one for one in opened)
     with pytest.raises(LedgerDamagedError, match="(charge 1 is|the terms are) unreadable"):
         replay(START, written([LimitedCharge(0.125, limit, d_mids, opened)]))
+
+
+def test_a_charge_that_does_not_follow_from_the_first():
     with pytest.raises(LedgerDamagedError, match="charge 2 is unreadable: its limit was opened"):
         replay(START, written([limited(True)] * 2))
+    nested = LimitedCharge(
+        0.125, 2, (0.125, 0.125), (Opened(0, "team", TEXT), Opened(1, "ann", TEXT))
+    )
+    with pytest.raises(LedgerDamagedError, match="charge 2 is unreadable"):  # ann's loss only
+        replay(START, written([nested, LimitedCharge(0.125, 2, (0.125,), ())]))
 
 
 # --- the running total beside the newest charge ------------------------------------------------

@@ -2,6 +2,7 @@
 
 import math
 import operator
+import pickle
 from fractions import Fraction
 from math import exp, inf, tanh
 from statistics import NormalDist
@@ -23,6 +24,7 @@ from opendp_concurrent.measures.divergences import (
     MaxDivergence,
     SmoothedMaxDivergence,
     ZeroConcentratedDivergence,
+    mixed,
 )
 from opendp_concurrent.measures.measure import (
     Basic,
@@ -39,6 +41,7 @@ from opendp_concurrent.measures.renyi import (
     OnOrders,
     RenyiCurve,
     RenyiDivergence,
+    SummedCurve,
 )
 from opendp_concurrent.measures.shapes import (
     PairSum,
@@ -49,6 +52,7 @@ from opendp_concurrent.measures.shapes import (
 from opendp_concurrent.measures.slots import Products
 from opendp_concurrent.measures.tradeoffs import GaussianTradeoff, TradeoffDivergence
 from opendp_concurrent.measures.truncated import TruncatedConcentratedDivergence, TruncatedSum
+from opendp_concurrent.queryables.data import Sealed
 
 from ..build import APPROXIMATE, APPROXIMATE_ZCDP, PURE, RENYI, ZCDP, laplace, opened
 
@@ -494,3 +498,20 @@ def test_each_loss_is_drawn_as_a_number_and_named(loss, order, number, shown):
 def test_a_plain_function_is_not_taken_for_a_grid():
     with pytest.raises(InvalidTypeError, match="order"):
         height(lambda alpha: alpha)
+
+
+# --- edges ---------------------------------------------------------------------------------------
+
+
+def test_a_mixture_of_nothing_and_of_everything():
+    assert [mixed(delta, 0.25) for delta in (0.0, 1.0, inf)] == [0.25, 1.0, 1.0]
+
+
+def test_a_sum_of_curves_has_no_order_1():
+    with pytest.raises(InvalidValueError, match="above 1"):
+        SummedCurve({})(1.0)
+
+
+def test_sensitive_data_are_not_pickled():
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(Sealed([1, 2]))
