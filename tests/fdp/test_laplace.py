@@ -38,19 +38,6 @@ def test_the_form_for_many_steps_also_holds_for_few(steps, epsilon, exact):
         assert mpf(low) <= delta(one) <= mpf(high)
 
 
-@pytest.mark.parametrize("epsilon", [-1.0, -0.3, 0.0, 0.4, 1.1, 1.69])
-def test_the_closed_form_of_two_is_the_integral(epsilon, exact):
-    a, b = mpf(0.7), mpf(1.0)
-
-    def inner(x):
-        return mp.exp(-x) / 2 * exact.laplace_delta(b, epsilon - a + 2 * x)
-
-    turns = [min(max((a - epsilon + loss) / 2, mpf(0)), a) for loss in (-b, b)]
-    ends = exact.laplace_delta(b, epsilon - a) + mp.exp(-a) * exact.laplace_delta(b, epsilon + a)
-    value = mp.quad(inner, [0, *turns, a]) + ends / 2
-    assert abs(value - exact.laplace_pair_delta(a, b, epsilon)) <= 1e-13
-
-
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
 @pytest.mark.parametrize("other", [0.2, 1.5])
 def test_two_mechanisms_equal_their_integral(epsilon, other, contains):

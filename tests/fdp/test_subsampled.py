@@ -152,16 +152,6 @@ def test_brackets_contain_an_inversion_on_the_real_axis_at_length(seed):
     assert check_drawn(seed) == 42
 
 
-@pytest.mark.parametrize(("mu", "rate", "error"), [(0.4, 0.5, 1e-7), (1.0, 0.6, 1e-6)])
-def test_the_inversion_on_the_real_axis_has_the_digits_that_it_claims(mu, rate, error, exact):
-    """Against the closed form of one use."""
-    points = [-0.2, 0.0, 0.3]
-    for unit, values in sampled.deltas([(mu, rate, 1)], points, error).items():
-        for epsilon, value in zip(points, values, strict=True):
-            one = exact.subsampled_delta("gaussian", mu, rate, unit, epsilon)
-            assert abs(value - one) <= error
-
-
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize(("noise", "size", "rate"), [("gaussian", 1.5, 0.2), ("laplace", 1.0, 0.3)])
 def test_two_uses_are_an_integral_over_the_first(noise, size, rate, unit):
