@@ -10,6 +10,8 @@ import opendp_concurrent as oc
 from opendp_concurrent.data.kind import as_rows, atom_of, is_column
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
+from ..build import an_odometer, costing
+
 pl = pytest.importorskip("polars")
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -27,10 +29,7 @@ SECRET = 987654
 def released(data, **atom):
     """What a mechanism sees of the data."""
     space = dp.vector_domain(dp.atom_domain(**atom)), dp.symmetric_distance()
-    seen = dp.m.make_user_measurement(
-        *space, dp.max_divergence(), lambda rows: list(rows), lambda d_in: 0.0, TO="ExtrinsicObject"
-    )
-    return oc.make_concurrent_odometer(*space, dp.max_divergence())(data)(seen)
+    return an_odometer(space=space)(data)(costing(0.0, list, space=space))
 
 
 @pytest.mark.parametrize("column", COLUMNS)

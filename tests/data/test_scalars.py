@@ -7,8 +7,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError
 
-dp.enable_features("contrib", "honest-but-curious")
-PURE = dp.max_divergence()
+from ..build import PURE, a_filter, an_odometer
 
 
 def space(nan, kind="f64"):
@@ -16,11 +15,10 @@ def space(nan, kind="f64"):
 
 
 def made(space):
-    odometer = oc.make_concurrent_odometer(*space, PURE)
     laplace = space >> dp.m.then_laplace(scale=1.0) if not space[0].nan else None
     return {
-        "odometer": odometer,
-        "filter": oc.c.make_concurrent_filter(odometer, 1.0, 1.0),
+        "odometer": an_odometer(space=space),
+        "filter": a_filter(d_in=1.0, space=space),
         "composition": oc.c.make_concurrent_composition(*space, PURE, 1.0, [1.0]),
     } | ({"measurement": oc.c.make_interactive(laplace)} if laplace else {})
 
@@ -40,7 +38,7 @@ def test_nan_is_taken_where_the_domain_has_it(name):
 
 
 def test_narrow_floats_are_checked_alike():
-    odometer = oc.make_concurrent_odometer(*space(nan=False, kind="f32"), PURE)
+    odometer = an_odometer(space=space(nan=False, kind="f32"))
     for data in (float("nan"), np.float32("nan")):
         with pytest.raises(InvalidValueError, match="data is NaN"):
             odometer(data)

@@ -22,8 +22,8 @@ from opendp_concurrent.errors import BudgetExceededError
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.ledger.store import Store
 
-dp.enable_features("contrib", "honest-but-curious")
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+from ..build import an_odometer, costing
+
 MEASURES = {"pure": dp.max_divergence, "zcdp": dp.zero_concentrated_divergence}
 LOSSES = [0.0, 0.1, 0.2, 0.25, 0.3, 1 / 3, 0.7, 2.0**-40, 2.0**-40 / 3]
 BOUNDS = [0.0, 0.3, 0.5, 1.0, 1.1, 2.7]
@@ -40,7 +40,7 @@ def number(rng: Random, choices: list[float]) -> float:
 
 @cache
 def odometer(measure: str):
-    return oc.make_concurrent_odometer(*SPACE, MEASURES[measure]())
+    return an_odometer(MEASURES[measure]())
 
 
 @cache
@@ -51,9 +51,7 @@ def mechanism(measure: str, loss: float, fails: bool):
             raise ValueError
         return len(data)
 
-    return dp.m.make_user_measurement(
-        *SPACE, MEASURES[measure](), function, lambda d_in: loss * d_in, TO="ExtrinsicObject"
-    )
+    return costing(loss, function, MEASURES[measure]())
 
 
 # --- terms -------------------------------------------------------------------------------------
