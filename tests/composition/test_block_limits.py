@@ -1,4 +1,4 @@
-"""Limits on a block filter: a launch is charged to its blocks in the limit and in each ancestor."""
+"""Launches on blocks, also in limits: charged to each block, in each ancestor, or to none."""
 
 import multiprocessing
 import random
@@ -16,13 +16,15 @@ from opendp_concurrent.errors import (
     HaltedError,
     InvalidTypeError,
     InvalidValueError,
+    LedgerMismatchError,
     LimitMismatchError,
+    ReentrantLaunchError,
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger
 
-from ..build import PURE, SPACE, ZCDP, by_tens, costing, in_threads
+from ..build import APPROXIMATE, PURE, SPACE, ZCDP, by_tens, costing, in_threads
 
 KEYS = range(4)
 
@@ -50,10 +52,11 @@ def test_whoever_refuses_is_named_and_nobody_is_charged():
     ) as refused:
         ann([1, 2], costing(0.25, ran.append))
     assert refused.value.account == ("filter", "limit 'ann'", "block 2")
+    assert not root.admits([1, 2, 3], costing(0.75))
     assert (refused.value.spent, refused.value.remaining, refused.value.d_out) == (0.5, 0, 0.5)
     with pytest.raises(BlockExceededError, match="^block 2 of the filter refuses") as refused:
         bob([1, 2], costing(0.75, ran.append))
-    assert (refused.value.block, refused.value.d_out) == (2, 1.0)
+    assert (refused.value.block, refused.value.account) == (2, ("filter", "block 2"))
     assert [one.admits([2], costing(0.25)) for one in (root, ann, bob)] == [True, False, True]
     assert ann.describe([1], costing(0.75)).refusal.account[1] == "limit 'ann'"
     assert ([losses(one) for one in (root, ann, bob)], ran) == (before, [])
@@ -286,3 +289,132 @@ def test_processes_never_exceed_a_limit_together(tmp_path):
         assert losses(root) == [(counts[0, key] + counts[1, key]) / 64 for key in KEYS]
     assert max(counts[0, key] for key in KEYS) == 32  # to the last share
     assert max(counts[0, key] + counts[1, key] for key in KEYS) == 64
+
+
+# --- launches, also of children ---
+
+
+def test_an_odometer_below_charges_its_blocks_at_each_launch():
+    root = spawn()
+    child = root([0, 3], oc.make_concurrent_odometer(*SPACE, PURE))
+    assert losses(root) == [0] * 4
+    assert child(costing(0.5)) == 1
+    root([3], costing(0.25))
+    assert losses(root) == [0.5, 0, 0, 0.75]
+    with pytest.raises(BlockExceededError, match="block 3 of the filter refuses"):
+        child(costing(0.5))
+    assert child.privacy_loss(1) == 0.5
+    assert losses(root) == [0.5, 0, 0, 0.75]
+
+
+STREAM = oc.integer_stream(0, 1), oc.event_presence()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_child_that_takes_updates_is_refused_when_it_is_opened(elsewhere):
+    space = dp.user_domain("weeks", lambda data: True), dp.user_distance("people")
+    made = oc.m.make_counter(*STREAM, PURE, 1.0)
+    before = made([])
+    hidden = costing(0.5, lambda data: before if elsewhere else made([]), space=space)
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_entry(), keys=[1])({})
+    refusal = "takes updates" if elsewhere else "static data"
+    with pytest.raises(InvalidTypeError, match=f"{refusal}.*its charge stays"):
+        root([1], hidden)
+    assert root.privacy_loss(1) == 0.5  # what a user's function returns is known after it ran
+    if elsewhere:
+        child = root([1], oc.c.make_interactive(hidden))
+        with pytest.raises(InvalidTypeError, match="an update is data"):
+            child(oc.handles.Update(1))
+
+
+def test_a_stream_has_no_blocks():
+    odometer = oc.make_concurrent_odometer(*STREAM, PURE)
+    with pytest.raises(InvalidTypeError, match="is a stream"):
+        oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_key(len), keys=[1])
+
+
+def test_no_mechanism_adds_a_block():
+    root, seen = spawn(), []
+
+    def add(records):
+        with pytest.raises(ReentrantLaunchError):
+            root.add_blocks(["new"], records)
+        seen.append(1)
+
+    for handle in (root, limit(root, "ann")):
+        handle([1], costing(0.25, add))
+    assert len(seen) == 2
+    assert "new" not in root
+
+
+def test_a_launch_has_three_forms():
+    root, count = spawn(), costing(0.25)
+    assert root(([1, 2], count)) == root([1, 2], count) == root.invoke([1, 2], count) == 3
+    assert root.privacy_loss(1) == 0.75
+
+
+# --- what a ledger keeps ---
+
+
+def test_a_key_that_no_process_could_read_again_is_refused(tmp_path):
+    """Python refuses to read integers of more than 4300 digits."""
+    path = tmp_path / "budget.db"
+    most, more = 10**4300 - 1, -(10**4300)
+    blocks = oc.c.by_values({most: [1], more: [2]})
+    with create_ledger(path, "visits") as kept:
+        odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+        root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=blocks, ledger=kept)([1, 2])
+        with pytest.raises(InvalidTypeError, match="more than 4300 digits"):
+            root([more], costing(0.5))
+        assert kept.summary().launches == root.privacy_loss(more) == 0
+        root([most], costing(0.5))
+    with open_ledger(path, "visits") as kept:
+        root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=blocks, ledger=kept)([1, 2])
+        assert (root.privacy_loss(most), root.privacy_loss(more)) == (0.5, 0.0)
+
+
+def test_a_launch_that_cannot_be_written_is_charged_to_no_block(tmp_path):
+    path = tmp_path / "budget.db"
+    with create_ledger(path, "visits") as kept:
+        root, ran = spawn(ledger=kept), []
+        root.add_blocks([1.5, b"bytes"])
+        root([1.5], costing(0.25))
+        with pytest.raises(InvalidTypeError, match="cannot be kept in a ledger"):
+            root([1, b"bytes"], costing(0.25, ran.append))
+        assert (root.privacy_loss(1), ran) == (0.0, [])
+        root([1], costing(1.0))
+    with pytest.raises(oc.errors.LedgerError):
+        root([2], costing(0.25, ran.append))
+    assert ran == []
+
+
+def test_other_terms_are_refused(tmp_path):
+    with create_ledger(tmp_path / "budget.db", "visits") as kept:
+        spawn(ledger=kept)
+        with pytest.raises(LedgerMismatchError):
+            spawn(2.0, ledger=kept)
+        odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+        with pytest.raises(LedgerMismatchError):
+            oc.make_concurrent_filter(odometer, 1, 1.0, ledger=kept)
+        with pytest.raises(InvalidValueError, match="halt"):
+            oc.c.make_block_filter(
+                odometer, 1, 1.0, blocks=oc.c.by_key(len), halt=True, ledger=kept
+            )
+        with pytest.raises(InvalidTypeError, match="block filter"):
+            kept.to_dp_events()
+
+
+def test_shared_accumulators_are_replayed(tmp_path):
+    path, terms = tmp_path / "budget.db", ((1.0, 1e-6), APPROXIMATE)
+    accumulator = oc.accumulators.advanced(delta_slack=5e-7)
+    launch = costing((0.05, 0.0), measure=APPROXIMATE)
+    with create_ledger(path, "visits") as kept:
+        root = spawn(*terms, accumulator, ledger=kept)
+        for _ in range(5):
+            root([1, 2], launch)
+        before = losses(root)
+    with open_ledger(path, "visits") as kept:
+        root = spawn(*terms, accumulator, ledger=kept)
+        assert losses(root) == before
+        assert before[1][0] > 0.2

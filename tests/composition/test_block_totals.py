@@ -3,7 +3,6 @@
 import datetime
 import gc
 from fractions import Fraction
-from threading import Thread
 
 import duckdb
 import numpy as np
@@ -15,10 +14,11 @@ import opendp_concurrent as oc
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.composition.block_keys import Keys
 from opendp_concurrent.composition.block_totals import BITS, Counters, OnBlocks, Shared, Totals
-from opendp_concurrent.errors import BlockExceededError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures.shapes import ScalarSum, SquareSum
 
-RNG = np.random.default_rng(3)
+from ..build import PURE, SPACE, costing, in_threads
+
 STARTS = {
     "counted": (ScalarSum(), 1.0, 0.0625),
     "shared": (oc.accumulators.advanced(delta_slack=1e-7).start(None), (1.0, 1e-6), (0.1, 0.0)),
@@ -34,38 +34,6 @@ def start(name):
 
 def state(totals):
     return [repr(totals.at(place).to_record()) for place in range(5)]
-
-
-@pytest.mark.parametrize("name", STARTS)
-def test_each_of_many_versions_stays_what_it_is(name):
-    totals, d_mid = start(name)
-    versions, expected = [totals], [state(totals)]
-    for _ in range(60):  # a tree of versions
-        before = versions[RNG.integers(0, len(versions))]
-        places = np.unique(RNG.integers(0, 5, size=2))
-        after = before.admitted(OnBlocks(places, d_mid))
-        if isinstance(after, BlockExceededError):
-            continue
-        versions.append(after)
-        expected.append(state(after))
-        at = RNG.integers(0, len(versions))
-        assert state(versions[at]) == expected[at]
-    assert len(versions) > 30
-    for at in RNG.permutation(len(versions)):
-        assert state(versions[at]) == expected[at]
-
-
-def test_a_refusal_names_the_first_block_and_changes_nothing():
-    totals, d_mid = start("counted")
-    for _ in range(16):
-        totals = totals.after(OnBlocks(np.array([1, 3]), d_mid))
-    before = state(totals)
-    refused = totals.admitted(OnBlocks(np.array([0, 3, 4]), d_mid))
-    assert isinstance(refused, BlockExceededError)
-    assert (refused.block, refused.spent, refused.remaining) == ("b3", 1.0, 0.0)
-    assert state(totals) == before
-    with pytest.raises(InvalidValueError, match="do not fit"):
-        totals.after(OnBlocks(np.array([3]), d_mid))
 
 
 def living():
@@ -117,11 +85,7 @@ def test_values_stay_what_they_are_when_arrays_are_copied(kind, monkeypatch):
             if cost.any() and (counts[base] + cost).max() < 5:
                 versions.append(versions[base].after(OnBlocks(np.flatnonzero(cost), d_mid)))
                 counts.append(counts[base] + cost)
-        threads = [Thread(target=read, args=(seed,)) for seed in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(read, range(3))
     assert not wrong
     assert len({id(one._where[0]) for one in versions}) > 1
 
@@ -233,37 +197,14 @@ def test_each_block_has_the_accumulator_of_its_own_launches(name):
     assert refusals > 5
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_a_copy_keeps_only_the_accumulators_of_its_blocks(name):
-    shared = Shared(RULES[name], (1.0, 1e-6))
-    shared.grow(6)
-    for _ in range(5):
-        shared.write([0, 1], shared.after(shared.read([0, 1]), (0.01, 0.0)))
-    cells = shared.read([0, 1])
-    after = shared.after(shared.read([1]), (0.01, 0.0))
-    copy = shared.copy([1], after)
-    assert (shared.kept, copy.kept, len(copy)) == (6, 3, len(shared))
-    for place, expected in ((0, cells[0]), (5, [0])):
-        one = copy.accumulator(copy.read([place])[0])
-        assert one.to_record() == shared.accumulator(expected).to_record()
-    (last,) = after.accumulators
-    assert copy.accumulator(copy.read([1])[0]).to_record() == last.to_record()
-    assert shared.read([1])[0] == cells[1]  # it has no effect on the original
-
-
 # --- which records a launch on some blocks gets: vectors, mappings, LazyFrames, tables -----------
 
-dp.enable_features("contrib", "honest-but-curious")
-PURE = dp.max_divergence()
-VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 OWN = dp.user_domain("weeks", lambda data: isinstance(data, dict)), dp.user_distance("people")
 
 
 def seen(space):
     """A measurement that shows its data: no noise, for tests."""
-    return dp.m.make_user_measurement(
-        *space, PURE, lambda data: data, lambda d_in: 0.125 * d_in, TO="ExtrinsicObject"
-    )
+    return costing(0.125, lambda data: data, space=space)
 
 
 def spawn(space, data, blocks, keys=None, d_in=1):
@@ -272,19 +213,19 @@ def spawn(space, data, blocks, keys=None, d_in=1):
 
 
 def test_a_launch_gets_the_records_of_its_blocks_in_order():
-    root = spawn(VECTOR, [31, 12, 11, 99, 32, 21], oc.c.by_key(lambda r: r // 10), [1, 2, 3, 7])
-    assert root([3, 1], seen(VECTOR)) == [12, 11, 31, 32]
-    assert root([2, 2], seen(VECTOR)) == [21]
-    assert root([7], seen(VECTOR)) == []
+    root = spawn(SPACE, [31, 12, 11, 99, 32, 21], oc.c.by_key(lambda r: r // 10), [1, 2, 3, 7])
+    assert root([3, 1], seen(SPACE)) == [12, 11, 31, 32]
+    assert root([2, 2], seen(SPACE)) == [21]
+    assert root([7], seen(SPACE)) == []
     root.add_blocks([9])  # its record was there from the beginning
-    assert root([9, 7], seen(VECTOR)) == [99]
+    assert root([9, 7], seen(SPACE)) == [99]
 
 
 def test_records_that_arrive_are_in_their_new_blocks_only():
-    root = spawn(VECTOR, [11, 21], oc.c.by_key(lambda r: r // 10), range(1, 3))
+    root = spawn(SPACE, [11, 21], oc.c.by_key(lambda r: r // 10), range(1, 3))
     root.add_blocks(range(3, 5), [41, 12, 31, 55])
     root.add_blocks([5], [56])
-    assert root(range(1, 6), seen(VECTOR)) == [11, 21, 31, 41, 56]
+    assert root(range(1, 6), seen(SPACE)) == [11, 21, 31, 41, 56]
     with pytest.raises(InvalidValueError, match="keys has 1, which is a block"):
         root.add_blocks([6, 1], [12])
     assert len(root) == 5
@@ -294,43 +235,30 @@ def test_records_that_arrive_are_in_their_new_blocks_only():
     assert 6 not in root
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_an_interrupt_leaves_new_blocks_with_their_records_or_no_new_blocks(after, monkeypatch):
-    root = spawn(VECTOR, [11, 21, 22], oc.c.by_key(lambda r: r // 10), [1])
+@pytest.mark.parametrize(("after", "whole"), [(False, False), (True, False), (True, True)])
+def test_an_interrupt_leaves_new_blocks_with_their_records_or_no_new_blocks(
+    after, whole, monkeypatch
+):
+    root = spawn(SPACE, [11, 21, 22], oc.c.by_key(lambda r: r // 10), [1])
     added = Keys._list
 
     def interrupted(keys, own):
-        if after:
+        if whole:
             added(keys, own)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Keys, "_list", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            root.add_blocks(range(2, 2000), [23])
-    assert (2 in root, 1999 in root) == (after, after)
-    root.add_blocks([-4], [-44 + 5])
-    if after:
-        assert root([2], seen(VECTOR)) == [23]
-    assert root([1, -4], seen(VECTOR)) == [11, -39]
-
-
-def test_an_interrupt_between_keys_and_places_leaves_no_block_with_other_records(monkeypatch):
-    root = spawn(VECTOR, [11, 21, 22], oc.c.by_key(lambda r: r // 10), [1])
-
-    def interrupted(keys, own):
-        keys._listed += own
+        elif after:  # keys without places
+            keys._listed += own
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(Keys, "_list", interrupted)
         with pytest.raises(KeyboardInterrupt):
             root.add_blocks([2], [23])
-    assert 2 not in root
-    root.add_blocks([2], [24])
+    assert (2 in root) == whole
+    if not whole:
+        root.add_blocks([2], [24])
     root.add_blocks([3], [31])
-    assert root([1, 2, 3], seen(VECTOR)) == [11, 24, 31]
-    assert root([2], seen(VECTOR)) == [24]
+    assert root([1, 2, 3], seen(SPACE)) == [11, 23 if whole else 24, 31]
+    assert root([2], seen(SPACE)) == [23 if whole else 24]
 
 
 def test_a_mapping_has_its_blocks_as_entries():
@@ -341,8 +269,6 @@ def test_a_mapping_has_its_blocks_as_entries():
 
 
 def test_an_error_shows_no_data():
-    root = spawn(OWN, {"a": "secret"}, oc.c.by_entry(), np.arange(3))
-
     class Odd(dict):
         def __contains__(self, key):
             raise ValueError("secret")
@@ -353,17 +279,13 @@ def test_an_error_shows_no_data():
     assert root.privacy_loss("a") == 0.125  # it is charged before it runs
 
 
-def frame(rows):
-    return pl.LazyFrame(rows, schema={"day": pl.Int64, "n": pl.Int64}, orient="row")
-
-
 def test_a_lazyframe_is_cut_by_a_column():
-    space = (
-        dp.lazyframe_domain(
-            [dp.series_domain(name, dp.atom_domain(T="i64")) for name in ("day", "n")]
-        ),
-        dp.symmetric_distance(),
-    )
+    columns = [dp.series_domain(name, dp.atom_domain(T="i64")) for name in ("day", "n")]
+    space = dp.lazyframe_domain(columns), dp.symmetric_distance()
+
+    def frame(rows):
+        return pl.LazyFrame(rows, schema={"day": pl.Int64, "n": pl.Int64}, orient="row")
+
     rows = frame([(1, 10), (2, 20), (1, 11), (5, 50)])
     root = spawn(space, rows, oc.c.by_column("day"), [1, 2, 3])
     assert root([2, 1], seen(space)).collect().rows() == [(1, 10), (2, 20), (1, 11)]
@@ -372,17 +294,18 @@ def test_a_lazyframe_is_cut_by_a_column():
     with pytest.raises(InvalidTypeError, match="day"):
         root.add_blocks(["five"])
     with pytest.raises(InvalidTypeError, match="column"):
-        spawn(VECTOR, [1], oc.c.by_column("day"), [1])
+        spawn(SPACE, [1], oc.c.by_column("day"), [1])
 
 
-FRAMES = (
-    (pl.Float32, "f32", 0.1, 0.10000000149),
-    (pl.Float64, "f64", 2**53, 2**53 + 1),
-    (pl.Float64, "f64", float("nan"), -float("nan")),
+@pytest.mark.parametrize(
+    ("dtype", "kind", "one", "other"),
+    [
+        (pl.Float32, "f32", 0.1, 0.10000000149),
+        (pl.Float64, "f64", 2**53, 2**53 + 1),
+        (pl.Float64, "f64", float("nan"), -float("nan")),
+    ],
+    ids=str,
 )
-
-
-@pytest.mark.parametrize(("dtype", "kind", "one", "other"), FRAMES, ids=str)
 def test_keys_that_are_equal_in_their_column_are_not_two_blocks(dtype, kind, one, other):
     columns = [dp.series_domain(name, dp.atom_domain(T=kind)) for name in "ab"]
     space = dp.lazyframe_domain(columns), dp.symmetric_distance()
@@ -398,15 +321,12 @@ def test_keys_that_are_equal_in_their_column_are_not_two_blocks(dtype, kind, one
             spawn(space, rows, groups, ["one"])
 
 
-@pytest.fixture(scope="module")
-def visits():
+def visits(unit):
     connection = duckdb.connect()
     connection.execute("CREATE TABLE visits (person INT, day DATE)")
-    first = datetime.date(2026, 1, 1)
-    rows = [(p, first + datetime.timedelta(days=7 * p % 28)) for p in range(20)]
+    rows = [(person, days(person % 4)[0]) for person in range(20)]
     connection.executemany("INSERT INTO visits VALUES (?, ?)", rows)
-    schema = {"person": int, "day": datetime.date}
-    return oc.tables.scan(connection, "visits", schema, "person")
+    return oc.tables.scan(connection, "visits", {"person": int, "day": datetime.date}, unit)
 
 
 def days(week):
@@ -414,13 +334,14 @@ def days(week):
     return [first + datetime.timedelta(days=day) for day in range(7)]
 
 
-def test_a_table_has_ranges_of_dates_as_blocks(visits):
-    once = visits.space >> oc.t.then_truncate(1)
+def test_a_table_has_ranges_of_dates_as_blocks():
+    table = visits("person")
+    once = table.space >> oc.t.then_truncate(1)
     odometer = oc.make_concurrent_odometer(*once.output_space, PURE)
     weeks = oc.c.by_values({week: days(week) for week in range(4)}, of="day")
     made = oc.c.make_block_filter(odometer, 1, 2e9, blocks=weeks)
     assert made.map(1) == 2e9
-    root = (once >> made)(visits)
+    root = (once >> made)(table)
     count = once.output_space >> oc.t.then_table_count() >> dp.m.then_laplace(scale=1e-9)
     assert [root([week], count) for week in range(4)] == [5, 5, 5, 5]
     assert root([3, 0, 1], count) == 15
@@ -430,20 +351,14 @@ def test_a_table_has_ranges_of_dates_as_blocks(visits):
 
 
 def test_the_rows_of_a_new_block_are_in_the_table_already():
-    space = oc.tables.scan(
-        duckdb.connect().execute("CREATE TABLE v (person INT, day DATE)"),
-        "v",
-        {"person": int, "day": datetime.date},
-        ("person", "day"),
-    )
-    odometer = oc.make_concurrent_odometer(*space.space, PURE)
-    root = oc.c.make_block_filter(odometer, 1, 0.75, blocks=oc.c.by_column("day"))(space)
+    table = visits(("person", "day"))
+    root = spawn(table.space, table, oc.c.by_column("day"))
     with pytest.raises(InvalidTypeError, match="data must be left out for tables"):
-        root.add_blocks([days(2)[0]], space)
+        root.add_blocks([days(2)[0]], table)
     root.add_blocks([days(2)[0]])
-    assert root.remaining(days(2)[0]) == 0.75
+    assert root.remaining(days(2)[0]) == 1.0
 
 
 def test_by_split_has_no_union():
     with pytest.raises(InvalidTypeError, match="cannot be put together"):
-        spawn(VECTOR, [1], oc.c.by_split(lambda rows, keys: {}), [1])
+        spawn(SPACE, [1], oc.c.by_split(lambda rows, keys: {}), [1])
