@@ -16,11 +16,11 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError, InvalidTypeError
 from opendp_concurrent.ledger import create_ledger
 
+from ..build import PURE, SPACE, ZCDP, costing
+
 duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
 pytest.importorskip("sqlglot")
-dp.enable_features("contrib", "honest-but-curious")
-PURE = dp.max_divergence()
 SCALE, D_OUT = 1e-9, 1e12  # the noise is 0, and everything is admitted
 SCHEMA = {"person": int, "week": int}
 TRUNCATIONS = {
@@ -95,19 +95,15 @@ def test_parts_of_a_growing_table_are_cut_once():
         assert weeks <= 1
 
 
-@pytest.mark.parametrize(("measure", "cost"), [(PURE, 1), (dp.zero_concentrated_divergence(), 2)])
+@pytest.mark.parametrize(("measure", "cost"), [(PURE, 1), (ZCDP, 2)])
 def test_a_unit_of_person_and_week_is_charged_for_each_week(measure, cost):
     connection, visits = empty(unit=("person", "week"))
     bounded = visits.space >> oc.t.then_truncate(2)
     odometer = oc.make_concurrent_odometer(*bounded.output_space, measure)
     made = oc.c.make_block_filter(odometer, 1, 0.5, blocks=oc.c.by_column("week"))
     root = (bounded >> made)(visits)
-    exact = dp.m.make_user_measurement(
-        *bounded.output_space,
-        measure,
-        bounded.output_space >> oc.t.then_table_count(),
-        lambda d_in: 0.125 * d_in**cost,
-    )
+    count = bounded.output_space >> oc.t.then_table_count()
+    exact = costing(lambda d_in: 0.125 * d_in**cost, count, measure, bounded.output_space)
     for week in range(12):
         for row in range(3):  # rows may come while a block is used: two of them are kept
             connection.execute("INSERT INTO visits VALUES (7, ?), (8, 0)", [week])
@@ -189,7 +185,7 @@ def test_a_frame_that_is_truncated_as_it_is_read_is_read_once(tmp_path, chained)
 @pytest.mark.parametrize("kind", ["chain", "native chain", "odometer", "blocks"])
 def test_data_are_not_added_behind_a_transformation(kind):
     """The transformation bounds the records of a unit in the first data, not in those added."""
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    space = SPACE
     odometer = oc.make_concurrent_odometer(*space, PURE)
     made = oc.c.make_block_filter(odometer, 2, 1.0, blocks=oc.c.by_key(abs), keys=[1, 2])
     own = dp.user_domain("visits", lambda data: isinstance(data, dict)), dp.symmetric_distance()
@@ -224,7 +220,7 @@ def test_data_are_not_added_behind_a_transformation(kind):
 @pytest.mark.parametrize("native", [False, True])
 def test_a_ledger_outlives_the_output_of_a_transformation(tmp_path, native):
     """Each output has one week of a person, and those of two processes have two."""
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    space = SPACE
     own = dp.user_domain("visits", lambda data: isinstance(data, dict)), dp.symmetric_distance()
     one = dp.t.make_user_transformation(
         *own, *space, lambda data: [min(weeks) for weeks in data.values()], lambda d_in: d_in

@@ -4,34 +4,25 @@ import gc
 import os
 import signal
 import weakref
-from threading import Barrier, Thread
+from threading import Barrier
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 
-import opendp_concurrent as oc
 from opendp_concurrent import _opendp as native
 from opendp_concurrent.composition.block_keys import MOST
 from opendp_concurrent.errors import BlockExceededError, ForkedError
 from opendp_concurrent.queryables.data import _CONTENTS, unseal
 
-dp.enable_features("contrib", "honest-but-curious")
-PURE = dp.max_divergence()
-VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+from ..build import a_limit, an_odometer, by_tens, costing, in_threads
 
 
-def costing(function, loss=0.125, space=VECTOR):
-    return dp.m.make_user_measurement(
-        *space, PURE, function, lambda d_in: loss * d_in, TO="ExtrinsicObject"
-    )
+def spawn(data=(1, 11, 12, 21), d_out=100.0, **options):
+    return by_tens(d_out, **options)(list(data))
 
 
-def spawn(data=(1, 11, 12, 21), d_out=100.0, keys=range(4), space=VECTOR, blocks=None):
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    weeks = blocks or oc.c.by_key(lambda record: record // 10)
-    made = oc.c.make_block_filter(odometer, 1, d_out, blocks=weeks, keys=keys)
-    return made(list(data) if space is VECTOR else data)
+def launch(function, loss=0.125):
+    return costing(loss, function)
 
 
 @pytest.fixture
@@ -49,20 +40,16 @@ def converted(monkeypatch):
 
 def test_launches_on_the_same_blocks_convert_the_records_once(converted):
     root = spawn()
-    limit = root(
-        oc.c.make_limited(
-            oc.make_concurrent_odometer(*VECTOR, PURE), d_in=1, d_out=50.0, label="ann"
-        )
-    )
+    limit = root(a_limit(50.0))
     before = len(converted)
-    assert root([1, 0], costing(sum)) == 24
+    assert root([1, 0], launch(sum)) == 24
     one = len(converted) - before
-    for launch in (root, limit):
-        assert launch([0, 1], costing(sum)) == launch(range(2), costing(sum)) == 24
-        assert launch((1, 0, 1), costing(len)) == 3
-    assert root(np.array([1, 0]), costing(sum)) == 24
-    child = root([0, 1], oc.make_concurrent_odometer(*VECTOR, PURE))
-    assert child(costing(sum)) == 24
+    for handle in (root, limit):
+        assert handle([0, 1], launch(sum)) == handle(range(2), launch(sum)) == 24
+        assert handle((1, 0, 1), launch(len)) == 3
+    assert root(np.array([1, 0]), launch(sum)) == 24
+    child = root([0, 1], an_odometer())
+    assert child(launch(sum)) == 24
     assert len(converted) - before == one == 1
     assert root.privacy_loss(1) == 7.5 * 0.125 + 0.0625 + 0.125  # every launch is charged
 
@@ -79,25 +66,21 @@ def test_a_selection_that_failed_is_tried_again(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(native, "to_pointer", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            root([1], costing(sum))
-    assert root([1], costing(sum)) == 23
+            root([1], launch(sum))
+    assert root([1], launch(sum)) == 23
     assert root.privacy_loss(1) == 0.25
 
 
 def test_threads_share_a_selection(converted):
     root, start, answers = spawn(list(range(40)) * 20), Barrier(8), []
 
-    def work():
+    def work(number):
         start.wait()
         for _ in range(20):
-            answers.append(root([1, 2], costing(len)))
+            answers.append(root([1, 2], launch(len)))
 
     before = len(converted)
-    threads = [Thread(target=work) for _ in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    in_threads(work, range(8))
     assert answers == [400] * 160
     assert root.privacy_loss(1) == 20.0
     assert len(converted) - before <= 8  # those that began before the first was kept
@@ -109,11 +92,11 @@ def test_what_is_kept_is_bounded_by_the_data():
     kept = root._blocks.records._selections
     for one in range(12):
         for other in range(one):
-            assert root([one, other], costing(len)) == 200
+            assert root([one, other], launch(len)) == 200
             held = sum(len(native.to_python(unseal(token))) for token, _ in kept._kept.values())
             assert 200 <= held <= 2400
             assert len(kept._kept) <= MOST
-    assert root([11, 10], costing(len)) == 200
+    assert root([11, 10], launch(len)) == 200
     assert list(kept._kept)[-1] == np.array([10, 11]).tobytes()  # the latest stay
 
 
@@ -121,9 +104,9 @@ def test_nothing_is_kept_when_the_handle_is_gone():
     gc.collect()
     before = len(_CONTENTS)
     root = spawn()
-    root([1], costing(sum))
+    root([1], launch(sum))
     with pytest.raises(BlockExceededError):
-        root([2], costing(sum, 1e9))  # a selection that never ran
+        root([2], launch(sum, 1e9))  # a selection that never ran
     kept = weakref.ref(root._blocks.records._selections)
     del root
     gc.collect()
@@ -134,7 +117,7 @@ def test_nothing_is_kept_when_the_handle_is_gone():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_selects_nothing_and_waits_for_no_thread_of_its_parent():
     root = spawn()
-    root([1], costing(sum))
+    root([1], launch(sum))
     read, write = os.pipe()
     with root._blocks.records._selections._lock:  # as another thread may, at the fork
         child = os.fork()
@@ -142,7 +125,7 @@ def test_a_fork_selects_nothing_and_waits_for_no_thread_of_its_parent():
             found = b"launched"
             signal.alarm(20)
             try:
-                root([1], costing(sum))
+                root([1], launch(sum))
             except ForkedError:
                 found = b"refused"
             finally:

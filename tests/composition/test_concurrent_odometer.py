@@ -4,11 +4,15 @@ import math
 from fractions import Fraction
 
 import opendp.prelude as dp
+import polars as pl
 import pytest
+from opendp.extras.polars import Bound
 
 import opendp_concurrent as oc
+from opendp_concurrent.errors import BudgetExceededError
 
-dp.enable_features("contrib", "honest-but-curious")
+from ..build import PURE, RENYI, ZCDP, costing
+
 SCALE = 8.0
 REAL = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
 INTEGER = dp.atom_domain(T=int), dp.absolute_distance(T=int)
@@ -16,12 +20,11 @@ INTEGER = dp.atom_domain(T=int), dp.absolute_distance(T=int)
 
 def renyi_gaussian():
     """A Gaussian as a Rényi mechanism: alpha d^2 / (2 scale^2) [BS16, Lemma 2.4]."""
-    gaussian = dp.m.make_gaussian(*REAL, scale=SCALE)
-    return dp.m.make_user_measurement(
-        *REAL,
-        dp.renyi_divergence(),
-        gaussian.function,
+    return costing(
         lambda d_in: lambda alpha: alpha * d_in**2 / (2 * SCALE**2),
+        dp.m.make_gaussian(*REAL, scale=SCALE).function,
+        RENYI,
+        REAL,
     )
 
 
@@ -60,7 +63,7 @@ def test_an_odometer_says_the_closed_form(name, d_in):
 @pytest.mark.parametrize("d_in", [1.0, 2.0, 3.0])
 def test_renyi_odometers_sum_at_every_order(d_in):
     measurement = renyi_gaussian()
-    root = oc.make_concurrent_odometer(*REAL, dp.renyi_divergence())(1.0)
+    root = oc.make_concurrent_odometer(*REAL, RENYI)(1.0)
     for _ in range(7):
         root(measurement)
     loss = root.privacy_loss(d_in)
@@ -77,7 +80,7 @@ def test_stability_enters_before_the_privacy_map():
         *INTEGER, *INTEGER, function=lambda x: 2 * x, stability_map=lambda d_in: 2 * d_in
     )
     gaussian = dp.m.make_gaussian(*INTEGER, SCALE)
-    odometer = oc.make_concurrent_odometer(*INTEGER, dp.zero_concentrated_divergence())
+    odometer = oc.make_concurrent_odometer(*INTEGER, ZCDP)
     chained = (twice >> odometer)(5)
     chained(gaussian)
     nested = odometer(5)
@@ -85,3 +88,35 @@ def test_stability_enters_before_the_privacy_map():
     for root in (chained, nested):
         for d_in in (1, 2, 3):
             assert root.privacy_loss(d_in) == pytest.approx((2 * d_in) ** 2 / (2 * SCALE**2))
+
+
+@pytest.mark.parametrize("kind", ["filter", "compositor", "context", "odometer"])
+def test_a_bound_that_is_changed_later_is_not_the_bound(kind):
+    """With real bounds of frames: ten rows a person, then none."""
+    domain = dp.lazyframe_domain([dp.series_domain("x", dp.atom_domain(T=int))])
+    domain = dp.with_margin(domain, dp.polars.Margin(max_length=100))
+    frames, bound = (domain, dp.frame_distance(dp.symmetric_distance())), Bound(by=[], per_group=10)
+    d_in = [bound]
+    cost = costing(lambda d: 0.1 * d[0].per_group, lambda rows: 0, space=frames)
+    odometer = oc.make_concurrent_odometer(*frames, PURE)
+    data = pl.LazyFrame({"x": [1, 2, 3]})
+    if kind == "filter":
+        root = oc.make_concurrent_filter(odometer, d_in, 3.0)(data)
+    elif kind == "compositor":
+        root = oc.make_concurrent_composition(*frames, PURE, d_in, [1.0] * 3)(data)
+    elif kind == "context":
+        root = oc.concurrent_context(data, (frames[1], d_in), (PURE, 3.0), domain=frames[0])
+    else:
+        root = odometer(data)
+        assert root.privacy_loss(d_in) == 0.0
+    root(cost)
+    bound.per_group = 0
+    root(cost)
+    root(cost)
+    if kind == "odometer":
+        assert root.privacy_loss([Bound(by=[], per_group=10)]) == 3.0
+        assert root.privacy_loss(d_in) == 0.0
+    else:
+        with pytest.raises((BudgetExceededError, dp.OpenDPException)):
+            root(cost)
+        assert getattr(root, "queryable", root).privacy_loss() == 3.0

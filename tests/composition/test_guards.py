@@ -146,13 +146,12 @@ def test_a_distance_that_is_no_number_must_be_the_one_that_it_was_built_for():
         loss([dp.polars.Bound(by=[], per_group=1)])
 
 
-def test_an_error_of_a_map_inside_says_at_which_distance(space):
+def test_an_error_of_a_map_inside_says_at_which_distance():
     def privacy_map(d_in):
         raise dp.OpenDPException("FailedMap", f"not beyond {d_in}")
 
-    inner = dp.m.make_user_measurement(*space, PURE, len, privacy_map, TO=int)
     with pytest.raises(PrivacyMapError, match="not beyond 3") as raised:
-        oc.c.make_interactive(inner).map(3)
+        oc.c.make_interactive(costing(privacy_map)).map(3)
     assert raised.value.d_in == 3
 
 
@@ -160,7 +159,7 @@ def test_an_error_of_a_map_inside_says_at_which_distance(space):
 
 
 def of(measure=PURE, loss=0.25):
-    return dp.m.make_user_measurement(*SPACE, measure, len, lambda d_in: loss)
+    return costing(loss, measure=measure)
 
 
 def indexed(measurements, measure=PURE):

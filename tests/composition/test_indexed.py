@@ -14,7 +14,7 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 
-from ..build import DATA, PURE, SPACE, costing
+from ..build import APPROXIMATE, DATA, PURE, RENYI, SPACE, ZCDP, costing
 
 
 def numbered(name="m", measure=PURE, d_mid=0.25):
@@ -42,7 +42,7 @@ def indexed(*measurements, measure=PURE, **keywords):
 
 
 def test_at_a_delta_it_is_the_optimal_composition():
-    measure = dp.approximate(PURE)
+    measure = APPROXIMATE
     rounds = [numbered(measure=measure, d_mid=(0.02, 0.0))] * 200
     assert indexed(*rounds, measure=measure).map(1) == (pytest.approx(4.0), 0.0)
     fixed = oc.make_concurrent_composition(*SPACE, measure, 1, [(0.02, 0.0)] * 200, delta=1e-6)
@@ -52,14 +52,11 @@ def test_at_a_delta_it_is_the_optimal_composition():
 
 
 def test_renyi_curves_need_orders():
-    measure = dp.renyi_divergence()
-    measurements = [
-        numbered(measure=measure, d_mid=lambda alpha: 0.25 * alpha),
-        numbered(measure=measure, d_mid=lambda alpha: 0.5 * alpha),
-    ]
+    first = numbered(measure=RENYI, d_mid=lambda alpha: 0.25 * alpha)
+    measurements = [first, numbered(measure=RENYI, d_mid=lambda alpha: 0.5 * alpha)]
     with pytest.raises(InvalidTypeError, match="^orders must be given"):
-        indexed(*measurements, measure=measure)
-    composed = indexed(*measurements, measure=measure, orders=[2.0, 8.0])
+        indexed(*measurements, measure=RENYI)
+    composed = indexed(*measurements, measure=RENYI, orders=[2.0, 8.0])
     assert composed.map(1).values == (1.5, 6.0)
     queryable = composed(DATA)
     assert queryable((0, "q")) == ("m", 6, ("q",))
@@ -101,15 +98,13 @@ def test_a_message_that_is_no_pair(message):
 def test_a_measurement_on_another_space_or_measure_is_refused():
     real = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
     other = real >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
-    zcdp = numbered(measure=dp.zero_concentrated_divergence())
+    zcdp = numbered(measure=ZCDP)
     for measurement, name in ((other, "input_domain"), (zcdp, "output_measure")):
         with pytest.raises(SpaceMismatchError, match=rf"^measurements\[1\].{name} does not"):
             indexed(numbered(), measurement)
 
 
 # --- on a stream -----------------------------------------------------------------------------
-
-ZCDP, APPROXIMATE = dp.zero_concentrated_divergence(), dp.approximate(PURE)
 
 
 def bits():

@@ -14,11 +14,6 @@ from opendp_concurrent.errors import (
 from ..build import APPROXIMATE, PURE, SPACE, ZCDP, a_limit, an_odometer, costing, opened
 
 
-def constant(loss, measure):
-    """A measurement with this loss at every d_in."""
-    return dp.m.make_user_measurement(*SPACE, measure, len, lambda _: loss, TO="ExtrinsicObject")
-
-
 def test_a_limit_below_an_odometer_and_a_compositor():
     root = an_odometer()([1, 2, 3])
     alice = root(a_limit())
@@ -42,7 +37,7 @@ def test_the_limit_may_have_another_accumulator_than_the_cap():
     tight = oc.accumulators.zcdp(1e-6)
     root = opened((1.0, 1e-6), APPROXIMATE, tight)
     alice = root(a_limit((0.5, 0.0), "alice", APPROXIMATE))
-    query = constant((0.01, 0.0), APPROXIMATE)
+    query = costing((0.01, 0.0), measure=APPROXIMATE)
     for _ in range(49):  # 0.01 is a little more than 1/100
         alice(query)
     with pytest.raises(BudgetExceededError) as refusal:
@@ -78,11 +73,8 @@ def test_a_limit_keeps_its_postprocessor_and_its_opaque_errors():
     def fails(rows):
         raise ValueError(f"{rows}")
 
-    broken = dp.m.make_user_measurement(
-        *SPACE, PURE, fails, lambda d_in: 0.125 * d_in, TO="ExtrinsicObject"
-    )
     with pytest.raises(oc.errors.MechanismError):
-        carol(broken)
+        carol(costing(0.125, fails))
     assert carol.privacy_loss() == 0.125
 
 
