@@ -44,7 +44,7 @@ EVERY = {
     "mechanisms/test_sparse_vector_loss.py::test_adaptive_queries_cost_no_more_than_the_map_says": 2,  # noqa: E501
     "mechanisms/test_sparse_vector_loss.py::test_no_outcome_costs_more_than_the_map_says": 4,
     "numerics/test_rounding.py::test_even_shares_can_all_be_spent_and_no_more": 3,
-    "queryables/test_made_in_threads.py::test_a_handle_that_was_made_in_a_thread_is_closed_by_the_next_launch": 4,  # noqa: E501
+    "queryables/test_exclusive.py::test_a_handle_that_was_made_in_a_thread_is_closed_by_the_next_launch": 4,  # noqa: E501
     "serving/test_messages.py::test_a_query_goes_from_a_client_to_a_server": 3,
     "streams/test_counter.py::test_losses_against_their_formulas": 3,
     "tables/test_moments.py::test_the_interval_has_the_truth_if_the_noise_is_within_the_accuracy": 3,  # noqa: E501

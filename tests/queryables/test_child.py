@@ -4,16 +4,26 @@ import gc
 import weakref
 
 import opendp.prelude as dp
+import polars as pl
 import pytest
-from opendp.mod import OpenDPException
+from hypothesis import given
+from hypothesis import strategies as st
+from opendp.mod import OpenDPException, Transformation
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, ReentrantLaunchError
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    MessageLimitError,
+    ReentrantLaunchError,
+    StreamHaltedError,
+)
+from opendp_concurrent.queryables.child import PARTS, READ, SYNTHESISE, MachineQueryable, answering
+from opendp_concurrent.queryables.data import AsTransformation
+from opendp_concurrent.queryables.mechanism import Accuracy, describe, of_one
 
+from ..build import APPROXIMATE_ZCDP, PURE, SPACE, ZCDP
+from ..build import laplace as released
 from .children import filter_, gaussian, laplace, native_compositor, python_queryable
-
-PURE = dp.max_divergence()
-APPROXIMATE_ZCDP = dp.approximate(dp.zero_concentrated_divergence())
 
 
 def native_filter(space):
@@ -43,7 +53,7 @@ def test_children_of_any_two_kinds_are_interleaved_at_no_cost(space, first, seco
     for _ in range(3):
         assert one(query_one(space, 0.25)) is not None
         assert other(query_other(space, 0.25)) is not None
-        root(laplace(space, 1e-9))
+        root.invoke(laplace(space, 1e-9))
     assert root.privacy_loss() == pytest.approx(spent, abs=1e-8)
 
 
@@ -146,9 +156,6 @@ def test_a_childs_transition_cannot_launch_on_the_account_that_paid(space):
     assert root.privacy_loss() == 0.25
 
 
-# --- threads --------------------------------------------------------------------------------
-
-
 def test_handles_are_collected_and_take_the_data_with_them(space):
     root = filter_(space)([1] * 20)
     root(native_compositor(space))
@@ -156,3 +163,153 @@ def test_handles_are_collected_and_take_the_data_with_them(space):
     del root
     gc.collect()
     assert [one() for one in dead] == [None, None]
+
+
+# --- sessions and their handles: how they are opened, asked, shown, and what they refuse ----------
+
+
+def test_an_owner_hears_at_once_of_a_transformation_that_fails():
+    def refuse(rows):
+        raise ValueError("these rows cannot be transformed")
+
+    failing = dp.t.make_user_transformation(*SPACE, *SPACE, refuse, lambda d_in: d_in)
+    odometer = failing >> oc.make_concurrent_odometer(*SPACE, PURE)
+    for made in (odometer, oc.make_concurrent_filter(odometer, 1, 1.0)):
+        with pytest.raises(dp.OpenDPException, match="cannot be transformed"):
+            made([1, 2])
+
+
+@pytest.mark.parametrize("d_in", ["one", -1, 1.5, None, [1]])
+def test_a_distance_that_a_native_child_cannot_use_is_named(space, d_in):
+    native = dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*space, PURE), 1, 1.0)
+    child = oc.make_concurrent_odometer(*space, PURE)([1, 2])(native)
+    with pytest.raises(InvalidTypeError, match=r"d_in \(.*\) cannot be used by the native child"):
+        child.privacy_loss(d_in)
+    assert child.privacy_loss(1) == 0.0
+
+
+@pytest.mark.parametrize("then", [lambda: dp.m.then_laplace(scale=1.0), dp.t.then_count])
+def test_a_then_constructor_that_is_not_chained_is_told_apart(space, then):
+    root = oc.make_concurrent_odometer(*space, PURE)([1, 2])
+    for launch in (root, oc.c.make_interactive, lambda one: root.loss_after([one], 1)):
+        with pytest.raises(InvalidTypeError, match="chain it: input_space >> then_"):
+            launch(then())
+    assert root.privacy_loss(1) == 0.0
+
+
+def test_a_chain_is_told_from_its_first_part_to_its_last(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    assert describe(count) == "count >> laplace(scale=2.0)"
+
+
+def test_an_odometer_has_no_d_in_to_leave_out():
+    """Under a user's metric None would be a distance, and later launches would be read there."""
+    space = dp.user_domain("own", lambda _: True), dp.user_distance("own")
+    root = oc.make_concurrent_odometer(*space, PURE)([1])
+    for read in (root.privacy_loss, root.risk, lambda: root.loss_after([])):
+        with pytest.raises(InvalidTypeError, match="d_in"):
+            read()
+    root(dp.m.make_user_measurement(*space, PURE, lambda _: 1, lambda d: d / 2))
+    assert root.privacy_loss(1) == 0.5
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_queries_of_contexts_stand_for_transformations(rows):
+    data = [1, 2, 3] if rows else pl.LazyFrame({"n": [1, 2, 3]})
+    context = oc.concurrent_context(
+        data=data,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        domain=SPACE[0] if rows else None,
+    )
+    query = context.query(epsilon=0.5)
+    assert isinstance(query, AsTransformation)
+    count = query.count() if rows else query.select(pl.len())
+    assert isinstance(count.as_transformation(), Transformation)
+    assert count.as_transformation().map(1) == 1
+    if rows:
+        with pytest.raises(InvalidTypeError, match="^the query must be a transformation"):
+            count.laplace(scale=4.0).as_transformation()
+
+
+# --- ``read()``, ``synthetic()`` and ``[key]`` are the queries that their messages are ------------
+
+COUNTER = oc.m.make_counter(oc.integer_stream(0, 1), oc.event_presence(), PURE, scale=50.0)
+
+
+def told(machine=lambda query: query):
+    """A handle of a machine that answers with what it is sent."""
+    return answering(MachineQueryable, READ | SYNTHESISE | PARTS)(machine, "Told")
+
+
+def test_a_method_sends_its_message():
+    handle, key = told(), object()
+    assert handle.read() is None
+    assert handle.synthetic() == "synthetic"
+    assert handle[key] is key
+
+
+def test_a_handle_by_keys_does_not_list_them():
+    """Python would else ask for 0, 1, ... until one is refused, and so open those parts."""
+    handle = told()
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(handle)
+    with pytest.raises(TypeError, match="not iterable"):
+        assert 0 in handle
+    with pytest.raises(TypeError):
+        len(handle)
+
+
+def test_a_method_takes_its_turn_and_is_closed_as_the_message_is():
+    def ask_itself(query):
+        handle.read()
+
+    handle = told(ask_itself)
+    with pytest.raises(ReentrantLaunchError):
+        handle.read()
+    stopped = COUNTER([])
+    with pytest.raises(StreamHaltedError):
+        stopped.update(7)
+    with pytest.raises(StreamHaltedError):
+        stopped.read()
+
+
+def test_a_limit_counts_methods_as_messages():
+    counter = oc.c.make_bounded_interactive(COUNTER, 3)([])
+    counter.update(1)
+    counter.read()
+    counter(None)
+    with pytest.raises(MessageLimitError):
+        counter.read()
+    synthetic = oc.c.make_bounded_interactive(
+        oc.m.make_private_multiplicative_weights(
+            *SPACE, ZCDP, 1, 0.5, universe=4, queries=100, size=10_000
+        ),
+        1,
+    )([0, 1, 2, 3] * 2500)
+    synthetic.synthetic()
+    with pytest.raises(MessageLimitError):
+        synthetic.synthetic()
+    parts = oc.c.make_parallel_composition(
+        *SPACE, oc.c.by_values({"low": range(9)}), {"low": released()}
+    )
+    handle = oc.c.make_bounded_interactive(parts, 1)([1, 2])
+    handle["low"]
+    with pytest.raises(MessageLimitError):
+        handle["low"]
+
+
+@given(st.floats(1e-12, 0.999), st.integers(1, 10**6))
+def test_all_answers_fail_with_beta_if_each_fails_on_its_own(beta, answers):
+    each = of_one(lambda failing: failing)(beta, answers)
+    assert 1 - (1 - each) ** answers == pytest.approx(beta, rel=1e-6, abs=1e-9)
+    assert beta / answers <= each * (1 + 1e-12)
+    assert each <= beta * (1 + 1e-12)
+
+
+def test_the_number_of_answers_is_that_of_a_release_or_must_be_given():
+    bound = lambda beta, answers: answers / beta  # noqa: E731
+    assert Accuracy("Laplace", 1.0, bound, 4).at(0.5, None) == 8.0
+    assert Accuracy("Laplace", 1.0, bound, 4).at(0.5, 3) == 6.0
+    with pytest.raises(InvalidTypeError, match="^answers must be given"):
+        Accuracy("Laplace", 1.0, bound).at(0.5, None)

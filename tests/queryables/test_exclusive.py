@@ -4,6 +4,7 @@ import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import opendp.prelude as dp
 import pytest
 from opendp.mod import OpenDPException
@@ -11,10 +12,8 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError, ClosedChildError, InvalidValueError
 
+from ..build import APPROXIMATE_ZCDP, PURE, SPACE, an_odometer, costing
 from .children import filter_, gaussian, native_compositor, python_queryable
-
-PURE = dp.max_divergence()
-APPROXIMATE_ZCDP = dp.approximate(dp.zero_concentrated_divergence())
 
 
 def uniform(space, d_out=(50.0, 1e-3)):
@@ -310,3 +309,94 @@ def test_approximate_renyi_of_one_order_obeys_the_same_rule(space):
     assert delta == 1e-6
     assert exact <= epsilon * (1 + 1e-15)
     assert epsilon == pytest.approx(exact, rel=1e-12)
+
+
+# --- 0.1.0 left a handle open that a mechanism had made in a thread, when the next launch began ---
+
+
+def user(function, loss=SMALL):
+    """What has a δ and is the user's excludes all others."""
+    return costing(lambda d_in: loss, function, APPROXIMATE_ZCDP)
+
+
+class Holder:
+    def __init__(self, handle):
+        self.handle = handle
+
+
+def refuse(one):
+    raise TypeError("this descriptor does not apply")
+
+
+class Odd(Holder):
+    """As an array of JAX: one name of its slots cannot be read."""
+
+    __slots__ = ()
+
+
+Odd.__slots__, Odd.__weakref__ = ("__weakref__",), property(refuse)
+
+
+def array(handle):
+    found = np.empty(1, dtype=object)
+    found[0] = handle
+    return found
+
+
+HIDING = {
+    "itself": (lambda handle: handle, lambda answer: answer),
+    "list": (lambda handle: [1, [handle]], lambda answer: answer[1][0]),
+    "dictionary": (lambda handle: {"a": (handle,)}, lambda answer: answer["a"][0]),
+    "closure": (lambda handle: lambda query: handle(query), lambda answer: answer),
+    "default": (lambda handle: lambda query, h=handle: h(query), lambda answer: answer),
+    "method": (lambda handle: handle.__call__, lambda answer: answer),
+    "object": (Holder, lambda answer: answer.handle),
+    "odd object": (Odd, lambda answer: answer.handle),
+    "array": (array, lambda answer: answer[0]),
+}
+QUERY = user(len)
+
+
+SHARES = *SPACE, APPROXIMATE_ZCDP, 1, [SMALL] * 5
+NATIVE, ODOMETER = dp.c.make_adaptive_composition(*SHARES), an_odometer(APPROXIMATE_ZCDP)
+INSIDE = {
+    "launched": lambda rows: ODOMETER(rows)(NATIVE),  # a child that another compositor handed out
+    "compositor": oc.make_concurrent_composition(*SHARES),
+    "odometer": ODOMETER,
+    "native": NATIVE,
+    "machine": oc.c.make_interactive(QUERY),
+}
+
+
+def in_a_thread(function, rows):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function, rows).result()
+
+
+PAIRS = [(hiding, inside) for hiding in HIDING for inside in INSIDE]
+PAIRS.remove(("method", "native"))  # a method of OpenDP's own class finds no queryable any more
+
+
+@pytest.mark.parametrize(("hiding", "inside"), PAIRS)
+def test_a_handle_that_was_made_in_a_thread_is_closed_by_the_next_launch(hiding, inside):
+    hide, find = HIDING[hiding]
+    sneaky = user(lambda rows: hide(in_a_thread(INSIDE[inside], rows)), (0.2, 1e-7))
+    root = ODOMETER([1, 2, 3])
+    first = find(root(sneaky))
+    first(QUERY)
+    second = find(root(sneaky))
+    with pytest.raises(ClosedChildError):
+        first(QUERY)
+    second(QUERY)
+
+
+def test_a_handle_that_a_child_hands_out_later_belongs_to_the_same_launch():
+    def serve(rows):
+        return dp.new_queryable(lambda query: [in_a_thread(INSIDE["compositor"], rows)])
+
+    child = (root := ODOMETER([1]))(user(serve))
+    (late,) = child("please")
+    late(QUERY)
+    root(QUERY)
+    with pytest.raises(ClosedChildError):
+        late(QUERY)
