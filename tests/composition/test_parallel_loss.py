@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.composition.parallel import make_parallel_composition
 from opendp_concurrent.data.partition import by_key
 from opendp_concurrent.errors import (
     InvalidValueError,
@@ -20,19 +19,14 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.measures import shapes as joins
-from opendp_concurrent.measures import tradeoffs as tradeoff_joins
+from opendp_concurrent.measures import shapes, tradeoffs
 from opendp_concurrent.measures.shapes import join_numbers
 from opendp_concurrent.measures.tradeoffs import join
 
-from .parts import parallel, user
+from ..build import APPROXIMATE, APPROXIMATE_ZCDP, PURE, RENYI, SPACE, ZCDP, a_filter, costing
+from .test_parallel import parallel
 
-PURE = dp.max_divergence()
-APPROXIMATE = dp.approximate(PURE)
-ZCDP = dp.zero_concentrated_divergence()
-APPROXIMATE_ZCDP = dp.approximate(ZCDP)
-RENYI = dp.renyi_divergence()
-F = oc.TradeoffFunction
+F, TRADEOFF = oc.TradeoffFunction, oc.tradeoff()
 
 
 # --- distances of parts, by brute force ------------------------------------------------------
@@ -61,23 +55,13 @@ def hamming(one, other):
     return sum(a != b for a, b in zip(one, other, strict=True))
 
 
+SYMMETRIC = dp.symmetric_distance(), symmetric
+ORDERED = dp.insert_delete_distance(), insert_delete
 METRICS = {
-    "symmetric": (dp.symmetric_distance(), symmetric, dp.symmetric_distance(), symmetric, 1),
-    "insert-delete": (
-        dp.insert_delete_distance(),
-        insert_delete,
-        dp.insert_delete_distance(),
-        insert_delete,
-        1,
-    ),
-    "change-one": (dp.change_one_distance(), change_one, dp.symmetric_distance(), symmetric, 2),
-    "hamming": (
-        dp.hamming_distance(),
-        hamming,
-        dp.insert_delete_distance(),
-        insert_delete,
-        2,
-    ),
+    "symmetric": (*SYMMETRIC, *SYMMETRIC, 1),
+    "insert-delete": (*ORDERED, *ORDERED, 1),
+    "change-one": (dp.change_one_distance(), change_one, *SYMMETRIC, 2),
+    "hamming": (dp.hamming_distance(), hamming, *ORDERED, 2),
 }
 DATASETS = [list(rows) for size in range(4) for rows in product(range(4), repeat=size)]
 
@@ -85,10 +69,9 @@ DATASETS = [list(rows) for size in range(4) for rows in product(range(4), repeat
 @pytest.mark.parametrize("name", METRICS)
 def test_distances_of_parts_add_up_to_at_most_the_factor_which_is_attained(name):
     metric, distance, metric_of_parts, distance_of_parts, factor = METRICS[name]
-    domain = dp.vector_domain(dp.atom_domain(T=int))
     partition = by_key(lambda row: row % 3)  # 2 is in no part
-    assert partition.metric_of_parts(metric, domain) == (metric_of_parts, factor)
-    cut = partition.cutter(domain, (0, 1))
+    assert partition.metric_of_parts(metric, SPACE[0]) == (metric_of_parts, factor)
+    cut = partition.cutter(SPACE[0], (0, 1))
     pieces = [cut(rows) for rows in DATASETS]
     attained = set()
     for one, cut_one in zip(DATASETS, pieces, strict=True):
@@ -99,79 +82,48 @@ def test_distances_of_parts_add_up_to_at_most_the_factor_which_is_attained(name)
             if parts == factor * whole:
                 attained.add(whole)
     assert attained >= {1, 2, 3}
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_the_map_reads_the_parts_at_the_factor(name):
-    metric, _, metric_of_parts, _, factor = METRICS[name]
-    domain = dp.vector_domain(dp.atom_domain(T=int))
-    inner = user((domain, metric_of_parts), lambda d_in: 0.25 * d_in)
-    made = make_parallel_composition(domain, metric, by_key(abs), {0: inner, 1: inner})
+    inner = costing(0.25, space=(SPACE[0], metric_of_parts))
+    made = parallel([inner] * 2, by_key(abs), (SPACE[0], metric))
     assert [made.map(d_in) for d_in in range(4)] == [0.25 * factor * d_in for d_in in range(4)]
     assert made.check(1, 0.25 * factor)
     assert not made.check(1, 0.24 * factor)
 
 
-def test_a_size_does_not_belong_to_the_parts(space):
-    atom = dp.atom_domain(T=int)
-    sized = dp.vector_domain(atom, size=4)
-    inner = user(space, float)
-    made = make_parallel_composition(sized, dp.change_one_distance(), by_key(abs), {1: inner})
+def test_a_size_does_not_belong_to_the_parts():
+    sized = dp.vector_domain(dp.atom_domain(T=int), size=4)
+    made = parallel({1: costing(float)}, by_key(abs), (sized, dp.change_one_distance()))
     assert made([1, 2, 1, 1])(1) == 3
+    space = sized, SPACE[1]
     with pytest.raises(SpaceMismatchError, match=r"^measurements\[1\].input_domain"):
-        make_parallel_composition(sized, space[1], by_key(abs), {1: user((sized, space[1]), float)})
+        parallel({1: costing(float, space=space)}, by_key(abs), space)
 
 
 # --- the loss --------------------------------------------------------------------------------
 
 
-def by_distance(*losses):
-    return lambda d_in: losses[d_in - 1]
+def assigned(tables, k):
+    """Largest sum of the losses of different parts; each unit of distance has a part."""
+    found = {tuple(Counter(one).items()) for one in product(range(len(tables)), repeat=k)}
+    return max(sum(tables[part][j - 1] for part, j in one) for one in found)
 
 
-def oracle(losses, k, parts, add=sum):
-    """Largest composition of at most ``parts`` losses whose distances add up to k."""
-    whole = [d for d in product(range(k + 1), repeat=parts) if sum(d) == k]
-    return max(add([losses[j - 1] for j in d if j]) for d in whole)
-
-
-def assigned(tables, k, add=sum):
-    """Largest composition of the losses of different parts; each unit of distance has a part."""
-    found = set()
-    for owners in product(range(len(tables)), repeat=k):
-        found.add(tuple(sorted(Counter(owners).items())))
-    return max(add([tables[part][j - 1] for part, j in one]) for one in found)
-
-
-def test_each_part_has_one_loss(space):
+def test_each_part_has_one_loss():
     """Filters of 10 and 0.1 for a distance of 2, under change-one distance: 10.1, and not 20."""
-    filters = {
-        key: oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 2, loss)
-        for key, loss in ((0, 10.0), (1, 0.1))
-    }
-    made = make_parallel_composition(
-        space[0], dp.change_one_distance(), by_key(lambda row: row % 2), filters
-    )
+    space = SPACE[0], dp.change_one_distance()
+    made = parallel([a_filter(10.0, d_in=2), a_filter(0.1, d_in=2)], by_key(abs), space)
     assert made.map(1) == math.nextafter(10.1, 11.0)  # the exact sum, rounded up
     for measure, squares in ((ZCDP, False), (oc.gaussian_tradeoff(), True)):
-        one, other = (user(space, lambda d, e=e: e, measure=measure) for e in (3.0, 4.0))
-        assert parallel(space, [one, other]).map(2) == (5.0 if squares else 7.0)
-        assert parallel(space, [one, other, other]).map(2) == (32**0.5 if squares else 8.0)
-    function = [
-        user(space, lambda d, f=f: f, measure=oc.tradeoff()) for f in (F.pure(1), F.pure(2))
-    ]
-    assert parallel(space, function).map(2) == F.pure(1).compose(F.pure(2))
+        one, other = (costing(lambda d, e=e: e, measure=measure) for e in (3.0, 4.0))
+        assert parallel([one, other]).map(2) == (5.0 if squares else 7.0)
+        assert parallel([one, other, other]).map(2) == (32**0.5 if squares else 8.0)
+    function = [costing(lambda d, e=e: F.pure(e), measure=TRADEOFF) for e in (1, 2)]
+    assert parallel(function).map(2) == F.pure(1).compose(F.pure(2))
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.lists(st.integers(0, 12), min_size=4, max_size=4).map(sorted), st.integers(1, 3)
-        ),
-        min_size=1,
-        max_size=4,
-    )
-)
+rising = st.lists(st.integers(0, 12), min_size=4, max_size=4).map(sorted)
+
+
+@given(st.lists(st.tuples(rising, st.integers(1, 3)), min_size=1, max_size=4))
 def test_the_knapsack_is_the_maximum_over_assignments(kinds):
     tables = [table for table, count in kinds for _ in range(count)]
     for k in (1, 2, 3, 4):
@@ -179,94 +131,77 @@ def test_the_knapsack_is_the_maximum_over_assignments(kinds):
         assert join_numbers(rows, [count for _, count in kinds]) == assigned(tables, k)
 
 
-def test_a_large_knapsack_is_an_upper_bound(space, monkeypatch):
+def test_a_large_knapsack_is_an_upper_bound(monkeypatch):
     kinds = [[float(i + j % (i + 2)) for j in range(6)] for i in range(5)]
     rows = [[max(kind[: j + 1]) for kind in kinds] for j in range(6)]
     exact = join_numbers(rows, [1] * 5)
-    monkeypatch.setattr(joins, "_MOST_STEPS", 10)
+    monkeypatch.setattr(shapes, "_MOST_STEPS", 10)
     bound = join_numbers(rows, [1] * 5)
-    assert exact < bound == oracle([max(row) for row in rows], 6, 5)
-    monkeypatch.setattr(tradeoff_joins, "_MOST_PRODUCTS", 2)
+    assert exact < bound == assigned([[max(row) for row in rows]] * 5, 6)
+    monkeypatch.setattr(tradeoffs, "_MOST_PRODUCTS", 2)
     functions = [[F.pure(1.0), F.pure(2.0)]] * 2
-    assert tradeoff_joins.join_tradeoffs(functions, [1, 1]) == F.pure(2.0).power(2)
+    assert tradeoffs.join_tradeoffs(functions, [1, 1]) == F.pure(2.0).power(2)
 
 
-def test_many_parts_that_all_differ_take_no_long_time(space):
+def test_many_parts_that_all_differ_take_no_long_time():
     """Those that count are at most as many as the distance, if one order holds at all distances."""
-    kinds = [user(space, lambda d_in, e=e: e / 1000 * d_in**0.5) for e in range(1, 101)]
-    made = parallel(space, kinds)
+    made = parallel([costing(lambda d_in, e=e: e / 1000 * d_in**0.5) for e in range(1, 101)])
     assert made.map(24) == pytest.approx(sum(e / 1000 for e in range(77, 101)), rel=1e-12)
 
 
-def test_pairs_are_joined_by_component(space):
-    one = user(space, by_distance((1.0, 1e-7), (2.0, 1e-3)), measure=APPROXIMATE)
-    other = user(space, by_distance((0.5, 1e-6), (1.0, 2e-6)), measure=APPROXIMATE)
-    made = parallel(space, [one, other])
-    assert made.map(0) == (0.0, 0.0)
-    assert made.map(1) == (1.0, 1e-6)
-    assert made.map(2) == (2.0, 1e-3)
+def test_pairs_are_joined_by_component():
+    tables = ((1.0, 1e-7), (2.0, 1e-3)), ((0.5, 1e-6), (1.0, 2e-6))
+    made = parallel([costing(lambda d, t=t: t[d - 1], measure=APPROXIMATE) for t in tables])
+    assert [made.map(k) for k in range(3)] == [(0.0, 0.0), (1.0, 1e-6), (2.0, 1e-3)]
 
 
-def test_truncated_concentrated_dp_takes_the_least_omega(space):
-    measure = oc.truncated_concentrated_divergence(omega=2.0)
-    T = oc.TruncatedConcentrated
-    one = user(space, lambda d_in: T(0.1 * d_in**2, 24.0 / d_in), measure=measure)
-    other = user(space, lambda d_in: T(0.2 * d_in**2, 36.0 / d_in), measure=measure)
-    made = parallel(space, [one, other])
-    assert made.map(1) == T(0.2, 24.0)
-    assert made.map(2) == T(0.2 * 4, 12.0)
-    assert made.map(3) == T(0.2 * 9, 8.0)
+def test_truncated_concentrated_dp_takes_the_least_omega():
+    measure, T = oc.truncated_concentrated_divergence(omega=2.0), oc.TruncatedConcentrated
+    one = costing(lambda d_in: T(0.1 * d_in**2, 24.0 / d_in), measure=measure)
+    other = costing(lambda d_in: T(0.2 * d_in**2, 36.0 / d_in), measure=measure)
+    made = parallel([one, other])
+    assert [made.map(k) for k in (1, 2, 3)] == [T(0.2, 24.0), T(0.2 * 4, 12.0), T(0.2 * 9, 8.0)]
 
 
-def test_renyi_curves_are_joined_by_order(space):
-    one = user(space, lambda d_in: lambda alpha: alpha * d_in**2 / 8, measure=RENYI)
-    other = user(space, lambda d_in: lambda alpha: min(alpha / 2, 1.0), measure=RENYI)
-    made = parallel(space, [one, other])
+def test_renyi_curves_are_joined_by_order():
+    one = costing(lambda d_in: lambda alpha: alpha * d_in**2 / 8, measure=RENYI)
+    other = costing(lambda d_in: lambda alpha: min(alpha / 2, 1.0), measure=RENYI)
+    made = parallel([one, other])
     assert made.map(0)(2.0) == 0.0
     for alpha in (1.5, 2.0, 8.0, 20.0):
         tables = [[alpha * j**2 / 8 for j in (1, 2, 3)], [min(alpha / 2, 1.0)] * 3]
         for k in (1, 2, 3):
             assert made.map(k)(alpha) == pytest.approx(assigned(tables, k), rel=1e-15)
-    assert made.map(2)(2.0) == made.map(2)(2.0)
     with pytest.raises(InvalidValueError, match="^alpha"):
         made.map(1)(1.0)
 
 
-def test_tradeoff_functions_of_one_family_are_exact(space):
-    measure = oc.tradeoff()
-    gauss = parallel(space, [user(space, lambda d: F.gaussian(0.5 * d), measure=measure)] * 3)
+def test_tradeoff_functions_of_one_family_are_exact():
+    gauss = parallel([costing(lambda d: F.gaussian(0.5 * d), measure=TRADEOFF)] * 3)
     assert [gauss.map(k) for k in (1, 2)] == [F.gaussian(0.5), F.gaussian(1.0)]
     assert gauss.map(3).mu == 1.5
-    flat = parallel(space, [user(space, lambda d: F.gaussian(0.5), measure=measure)] * 3)
-    assert flat.map(3) == F.gaussian(0.5).power(3)
-    alone = parallel(space, [user(space, lambda d: F.gaussian(0.5), measure=measure)])
-    assert alone.map(3) == F.gaussian(0.5)
-    assert alone.map(0) == F.identity()
+    flat = costing(lambda d: F.gaussian(0.5), measure=TRADEOFF)
+    assert parallel([flat] * 3).map(3) == F.gaussian(0.5).power(3)
+    assert parallel([flat]).map(3) == F.gaussian(0.5)
+    assert parallel([flat]).map(0) == F.identity()
 
 
 GRID = [0.0, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0, 1.3, 2.0, 4.0]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_tradeoff_functions_that_cross_are_joined_below_all(space, k):
-    measure = oc.tradeoff()
-    one = user(space, lambda d: F.gaussian(0.7 * d), measure=measure)
-    other = user(space, lambda d: F.approximate(0.4 * d, 1e-3 * d), measure=measure)
-    made = parallel(space, [one, other, one]).map(k)
-    joined = [
-        lambda e, j=j: max(F.gaussian(0.7 * j).delta(e), F.approximate(0.4 * j, 1e-3 * j).delta(e))
-        for j in (1, 2, 3)
-    ]
-    tables = [[F.gaussian(0.7 * j) for j in (1, 2, 3)]] * 2
-    tables.insert(1, [F.approximate(0.4 * j, 1e-3 * j) for j in (1, 2, 3)])
+def test_tradeoff_functions_that_cross_are_joined_below_all(k):
+    kinds = [lambda d: F.gaussian(0.7 * d), lambda d: F.approximate(0.4 * d, 1e-3 * d)]
+    kinds.append(kinds[0])
+    made = parallel([costing(one, measure=TRADEOFF) for one in kinds]).map(k)
     for epsilon in GRID:
-        assert made.delta(epsilon) >= joined[k - 1](epsilon)
+        joined = max(one(k).delta(epsilon) for one in kinds)
+        assert made.delta(epsilon) >= joined
+        if k == 1:
+            assert made.delta(epsilon) <= joined * 1.02 + 1e-9
         for owners in product(range(3), repeat=k):  # any product of what the parts may lose
-            choice = [tables[part][j - 1] for part, j in Counter(owners).items()]
-            assert made.delta(epsilon) >= choice[0].compose(*choice[1:]).delta_bounds(epsilon).lower
-    if k == 1:
-        for epsilon in GRID:
-            assert made.delta(epsilon) <= joined[0](epsilon) * 1.02 + 1e-9
+            first, *more = [kinds[part](j) for part, j in Counter(owners).items()]
+            assert made.delta(epsilon) >= first.compose(*more).delta_bounds(epsilon).lower
 
 
 def test_a_join_is_below_all_and_exact_where_chords_are():
@@ -289,41 +224,36 @@ def test_a_join_is_below_all_and_exact_where_chords_are():
     assert join([F.gaussian(1.0), F.worst()]) == F.worst()
 
 
-def test_approximate_zcdp_is_the_maximum_at_distance_one_and_a_sum_above_unless_as_a_whole(space):
+def test_approximate_zcdp_is_the_maximum_at_distance_one_and_a_sum_above_unless_as_a_whole():
     def parts(to):
         return [
             dp.m.make_user_measurement(
-                *space, APPROXIMATE_ZCDP, len, lambda d, rho=rho: (rho * d, 2.0**-30), TO=to
+                *SPACE, APPROXIMATE_ZCDP, len, lambda d, rho=rho: (rho * d, 2.0**-30), TO=to
             )
             for rho in (0.25, 0.3)
         ]
 
-    assert parallel(space, parts("i32")).map(1) == (0.3, 2.0**-30)
-    assert parallel(space, parts("i32")).map(2) == (0.6, 2.0**-29)
-    assert parallel(space, [parts("i32")[0]] * 3).map(3) == (0.75, 3 * 2.0**-30)
-    measurements = parts("ExtrinsicObject")
-    made = parallel(space, measurements)
+    assert parallel(parts("i32")).map(1) == (0.3, 2.0**-30)
+    assert parallel(parts("i32")).map(2) == (0.6, 2.0**-29)
+    assert parallel([parts("i32")[0]] * 3).map(3) == (0.75, 3 * 2.0**-30)
+    whole = parts("ExtrinsicObject")
+    made = parallel(whole)
     assert made.map(1) == (0.3, 2.0**-30)
-    with pytest.raises(UnsupportedMeasureError, match="only as a whole"):
-        made.map(2)
-    assert parallel(space, measurements[1:]).map(2) == (0.6, 2.0**-30)  # one part: nothing composes
-    change = make_parallel_composition(
-        space[0], dp.change_one_distance(), by_key(abs), {1: measurements[0], 2: measurements[1]}
-    )
-    with pytest.raises(UnsupportedMeasureError, match="at total distance 1"):
-        change.map(1)
+    change = parallel(whole, space=(SPACE[0], dp.change_one_distance()))
+    for one, d_in, words in ((made, 2, "only as a whole"), (change, 1, "at total distance 1")):
+        with pytest.raises(UnsupportedMeasureError, match=words):
+            one.map(d_in)
+    assert parallel(whole[1:]).map(2) == (0.6, 2.0**-30)  # one part: nothing composes
 
 
-numbers = st.floats(0.0, 10.0)
-rising = st.lists(numbers, min_size=6, max_size=6).map(sorted)
-
-
-@given(st.lists(rising, min_size=1, max_size=3), st.integers(1, 4))
+@given(
+    st.lists(
+        st.lists(st.floats(0.0, 10.0), min_size=6, max_size=6).map(sorted), min_size=1, max_size=3
+    ),
+    st.integers(1, 4),
+)
 def test_the_loss_is_monotone_and_the_maximum_at_one(maps, copies):
-    dp.enable_features("contrib", "honest-but-curious")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    distinct = [user(space, by_distance(*losses)) for losses in maps]
-    made = parallel(space, distinct * copies)
+    made = parallel([costing(lambda d, one=one: one[d - 1]) for one in maps] * copies)
     losses = [made.map(k) for k in range(6)]
     assert losses == sorted(losses)
     assert losses[1] == max(one[0] for one in maps)
@@ -334,31 +264,26 @@ def test_the_loss_is_monotone_and_the_maximum_at_one(maps, copies):
         assert losses[k] == 0.0 or Fraction(math.nextafter(losses[k], 0.0)) < exact
 
 
-def test_limits_of_the_distance_are_said(space):
-    inner = user(space, lambda d_in: 0.001)
-    made = parallel(space, [inner] * 300)
+def test_limits_of_the_distance_are_said():
+    inner = costing(lambda d_in: 0.001)
+    made = parallel(dict.fromkeys(range(300), inner))
     assert Fraction(made.map(256)) >= 256 * Fraction(0.001)
-    with pytest.raises(InvalidValueError, match=r"add up to 257, which must be at most 256"):
-        made.map(257)
-    few = parallel(space, [inner] * 5)
-    assert few.map(256) == pytest.approx(0.005, rel=1e-15)
-    curve = user(space, lambda d_in: lambda alpha: alpha, measure=RENYI)
-    with pytest.raises(InvalidValueError, match="at most 64"):
-        parallel(space, [curve]).map(65)
-    function = user(space, lambda d_in: F.pure(0.1), measure=oc.tradeoff())
-    assert parallel(space, [function] * 5).map(4) == F.pure(0.1).power(4)
-    with pytest.raises(InvalidValueError, match="at most 4"):
-        parallel(space, [function]).map(5)
+    assert parallel([inner] * 5).map(256) == pytest.approx(0.005, rel=1e-15)
+    curve = costing(lambda d_in: lambda alpha: alpha, measure=RENYI)
+    function = costing(lambda d_in: F.pure(0.1), measure=TRADEOFF)
+    assert parallel([function] * 5).map(4) == F.pure(0.1).power(4)
+    for one, d_in in ((made, 257), (parallel([curve]), 65), (parallel([function]), 5)):
+        with pytest.raises(InvalidValueError, match=f"at most {d_in - 1}"):
+            one.map(d_in)
 
 
-def test_maps_are_not_trusted(space):
-    good = user(space, float)
+def test_maps_are_not_trusted():
     for value in (-1.0, math.nan, "much"):
-        bad = parallel(space, {"good": good, "bad": user(space, lambda d_in, v=value: v)})
+        bad = parallel({"good": costing(float), "bad": costing(lambda d, v=value: v)})
         with pytest.raises((PrivacyMapError, OpenDPException), match=r"measurements\['bad'\]"):
             bad.map(1)
-    bounded = oc.make_concurrent_composition(*space, PURE, 1, [0.5])
-    made = parallel(space, {"a": good, "b": bounded})
+    bounded = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5])
+    made = parallel({"a": costing(float), "b": bounded})
     assert made.map(1) == 1.0
     with pytest.raises(PrivacyMapError, match=r"d_in \(2\).*measurements\['b'\].*at most 1"):
         made.map(2)
@@ -379,10 +304,10 @@ def views(cut, rows, truth):
     }
 
 
-def test_randomized_responses_in_parallel_lose_exactly_what_is_claimed(space):
+def test_randomized_responses_in_parallel_lose_exactly_what_is_claimed():
     truth, epsilon = Fraction(3, 4), math.log(3)
     partition = by_key(lambda row: row)
-    cut = partition.cutter(space[0], (0, 1, 2))
+    cut = partition.cutter(SPACE[0], (0, 1, 2))
     laws = [(rows, views(cut, rows, truth)) for rows in DATASETS if len(set(rows)) == len(rows)]
     most, profile = Counter(), Counter()
     for one, p in laws:
@@ -392,12 +317,12 @@ def test_randomized_responses_in_parallel_lose_exactly_what_is_claimed(space):
             for at in GRID:
                 excess = sum(max(0.0, float(p[view]) - math.exp(at) * float(q[view])) for view in p)
                 profile[k, at] = max(profile[k, at], excess)
-    function = user(space, lambda d_in: F.pure(epsilon), measure=oc.tradeoff())
+    function = costing(lambda d_in: F.pure(epsilon), measure=TRADEOFF)
     for k in (1, 2, 3):
         assert max(most[j] for j in range(k + 1)) == 3**k
-        claimed = parallel(space, [user(space, lambda d_in: epsilon)] * 3, partition).map(k)
+        claimed = parallel([costing(lambda d_in: epsilon)] * 3, partition).map(k)
         assert claimed == pytest.approx(k * epsilon, rel=1e-12)
-        curve = parallel(space, [function] * 3, partition).map(k)
+        curve = parallel([function] * 3, partition).map(k)
         for at in GRID:
             exact = max(profile[j, at] for j in range(k + 1))
             assert curve.delta(at) == pytest.approx(exact, rel=1e-9, abs=1e-12)
