@@ -56,6 +56,31 @@ def test_eight_threads_spend_exactly_a_budget_for_1_500(space):
     assert root.remaining() == 0.0
 
 
+def test_threads_share_a_filter_whose_children_exclude_others(space):
+    measure = dp.approximate(dp.zero_concentrated_divergence())
+    gaussian = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=1000.0))
+    compositor = dp.c.make_adaptive_composition(*space, measure, 1, [(1e-6, 1e-12)] * 5)
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, measure), 1, (1.0, 1e-6))(
+        [1] * 10
+    )
+    outcomes = [Counter() for _ in range(4)]
+
+    def work(number):
+        for _ in range(50):
+            child = root(compositor)
+            try:
+                child(gaussian)
+                outcomes[number]["answered"] += 1
+            except Exception as error:
+                outcomes[number][type(error).__name__] += 1
+
+    in_threads(work, range(4))
+    total = sum(outcomes, Counter())
+    assert sum(total.values()) == 200
+    assert set(total) <= {"answered", "ClosedChildError"}
+    assert root.privacy_loss()[0] == pytest.approx(200 * 5e-6)
+
+
 def test_threads_share_what_is_nested_below_a_child_that_excludes_others(space):
     """Grandchildren ask OpenDP's sequential compositor around the child: all must take turns."""
     measure = dp.approximate(dp.zero_concentrated_divergence())
