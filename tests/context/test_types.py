@@ -102,5 +102,23 @@ def test_names_are_listed_once():
     assert {"laplace", "clamp", "block_filter", "above_threshold"} <= set(dir(query))
 
 
+@pytest.mark.slow
+def test_jedi_completes_what_there_is():
+    jedi = pytest.importorskip("jedi")
+    code = SCRIPT.read_text()
+    for start, known in {
+        "context.query().": {"count", "clamp", "laplace", "above_threshold", "compositor"},
+        "few.": {"count", "mean", "truncate", "quantile", "top"},
+        "few.count().": {"laplace", "gaussian", "release", "summarize"},
+        "root.": {"remaining", "privacy_loss", "describe", "risk", "close"},
+        "odometer([1]).": {"privacy_loss", "loss_after", "risk"},
+    }.items():
+        text = f"{code}\n{start}"
+        places = jedi.Script(text, path=str(SCRIPT), project=jedi.Project(ROOT))
+        found = [one.name for one in places.complete(len(text.splitlines()), len(start))]
+        assert known <= set(found), start
+        assert len(found) == len(set(found))
+
+
 if __name__ == "__main__":
     STUB.write_text(stub())
