@@ -378,6 +378,18 @@ def test_numbers_that_differ_by_less_than_is_shown_are_told_apart():
     assert f"asked {0.1 + 2.0**-56!r}, next share 0.1, 1 of 1 left" in str(error)
 
 
+def test_the_accumulator_is_the_one_that_refused():
+    measure, rule = dp.approximate(PURE), oc.accumulators.advanced(delta_slack=1e-7)
+    advanced = an_odometer(measure, accumulator=rule)
+    root = oc.make_concurrent_filter(advanced, 2, (1.0, 1e-6))([1, 2, 3])
+    big = dp.c.make_approximate(laplace(2.0))
+    error = refused(root, big)
+    assert (error.measure, error.d_in) == ("Approximate(MaxDivergence)", 2)
+    assert error.accumulator == "advanced(delta_slack=1e-07)"
+    assert (error.asked, error.d_out) == ((4.0, 0.0), (1.0, 1e-6))
+    assert "(Approximate(MaxDivergence), advanced(delta_slack=1e-07), d_in=2)" in str(error)
+
+
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_a_refusal_can_be_sent_to_another_process(again):
     error = refused(a_filter(0.25)([1, 2, 3]), laplace(0.5))

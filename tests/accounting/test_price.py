@@ -251,6 +251,14 @@ def test_what_would_happen_does_not_leave_out_launches_that_do_not_fit():
     assert limit.loss_after([LAPLACE] * 3) == 0.75  # a filter says how much it would be
 
 
+def test_slots_likewise():
+    functions = [oc.TradeoffFunction.pure(0.25), oc.TradeoffFunction.pure(0.125)]
+    root = oc.make_concurrent_composition(*SPACE, oc.tradeoff(), 1, functions, order="any")([1])
+    dear = oc.c.cast(laplace(2.0), oc.tradeoff())
+    with pytest.raises(BudgetExceededError):
+        root.loss_after([dear])
+
+
 def test_a_curve_is_what_it_was_when_it_was_launched():
     slope = [1.0]
     user = costing(lambda d_in: lambda alpha: slope[0] * alpha, measure=RENYI)

@@ -404,6 +404,10 @@ def test_extreme_sums_have_readings_that_grow():
         assert rule.epsilon(math.inf) == math.inf
 
 
+def test_the_price_is_what_the_docs_say():
+    assert oc.accumulators.launches_admitted(EITHER, (1.0, 1e-6), [(0.01, 0.0)]) == 431
+
+
 def fixed_time(epsilon, slack, launches):
     """Optimal readings for a fixed time: the least ε of each number of launches, at the slack."""
     return [
