@@ -8,6 +8,7 @@ import pytest
 import scipy
 from mpmath import mpf
 
+from opendp_concurrent.fdp import inversion as contour
 from opendp_concurrent.fdp.function import TradeoffFunction as T
 
 ALPHAS = [1e-12, 1e-3, 0.05, 0.3, 0.5, 0.7, 0.95, 1 - 1e-9]
@@ -80,6 +81,24 @@ def test_beta_and_delta_are_dual(f):
         assert 0.0 <= beta.lower <= beta.upper <= 1.0 - alpha + 1e-15
         for epsilon in (-0.5, 0.0, 0.8):
             assert 1 - f.delta(epsilon) - math.exp(epsilon) * alpha <= beta.upper + 1e-15
+
+
+def test_many_different_laplace_mechanisms_take_few_contours(monkeypatch):
+    """The search asks for no more accuracy than f(α) needs."""
+    nodes, choose = [], contour.choose
+
+    def counted(*arguments):
+        path = choose(*arguments)
+        nodes.append(path.nodes)
+        return path
+
+    monkeypatch.setattr(contour, "choose", counted)
+    made = T.identity().compose(*(T.laplace(0.05 + 0.001 * i) for i in range(40)))
+    bounds = made.beta_bounds(0.01)
+    assert bounds.width <= 1e-5
+    assert sum(nodes) < 2**20
+    for epsilon in (0.0, 1.0):
+        assert bounds.upper >= 1 - made.delta(epsilon) - math.exp(epsilon) * 0.01 - 1e-12
 
 
 @pytest.mark.parametrize("mu", [1.0, 10.0, 20.0])
