@@ -150,8 +150,9 @@ def test_an_error_of_a_map_inside_says_at_which_distance():
     def privacy_map(d_in):
         raise dp.OpenDPException("FailedMap", f"not beyond {d_in}")
 
-    with pytest.raises(PrivacyMapError, match="not beyond 3") as raised:
-        oc.c.make_interactive(costing(privacy_map)).map(3)
+    inner = dp.m.make_user_measurement(*SPACE, PURE, len, privacy_map, TO=int)
+    with pytest.raises(PrivacyMapError, match="not beyond 3") as raised:  # one frame: it is cut
+        oc.c.make_interactive(inner).map(3)
     assert raised.value.d_in == 3
 
 
