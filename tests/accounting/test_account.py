@@ -524,3 +524,16 @@ def test_a_filter_that_has_halted_says_which_one():
         child(laplace(0.125))
     assert error.value.account == ("odometer", "filter 'strict'")
     assert str(HaltedError()).startswith("the filter has halted: ")
+
+
+def test_equal_launches_below_a_child_are_kept_once_and_others_for_themselves():
+    root = filter_(10.0)
+    child = odometer(parent=root, inward=StabilityMap(lambda d_in: d_in * 2))
+    one, other = Linear(0.125), Linear(0.25)
+    for price in (one, one, other, one):
+        child.launch(price)
+    (first, _), (second, _), (third, _), (fourth, _) = root.store.prices
+    assert first is second
+    assert third is not first
+    assert fourth is first
+    assert root.privacy_loss(1) == 2 * (0.125 * 3 + 0.25)

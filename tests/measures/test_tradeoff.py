@@ -283,6 +283,14 @@ def test_a_unit_covers_failures_and_what_is_left_is_its_loss_if_it_is_finite():
     )
 
 
+def test_units_that_are_spent_are_those_of_the_record():
+    rule = oc.accumulators.ladder(T.laplace(0.3))
+    after = rule.start(None).after(T.laplace(0.2), 3).after(T.laplace(0.3))
+    assert after.loss == T.laplace(0.3).power(4)
+    assert rule.from_record(None, after.to_record()) == after
+    assert after.remaining(T.laplace(0.3).power(6)) == T.laplace(0.3).power(2)
+
+
 def test_what_remains_of_a_ladder_is_admitted():
     rule, d_out = oc.accumulators.ladder(T.approximate(0.1, 1e-9), 1e-6), (1.0, 1e-6)
     spent = rule.start().after((0.1, 1e-9), 7)
