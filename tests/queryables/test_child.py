@@ -21,7 +21,7 @@ from opendp_concurrent.queryables.child import PARTS, READ, SYNTHESISE, MachineQ
 from opendp_concurrent.queryables.data import AsTransformation
 from opendp_concurrent.queryables.mechanism import Accuracy, describe, of_one
 
-from ..build import APPROXIMATE_ZCDP, PURE, SPACE, ZCDP
+from ..build import APPROXIMATE_ZCDP, DATA, PURE, SPACE, ZCDP, a_filter, an_odometer
 from ..build import laplace as released
 from .children import filter_, gaussian, laplace, native_compositor, python_queryable
 
@@ -313,3 +313,16 @@ def test_the_number_of_answers_is_that_of_a_release_or_must_be_given():
     assert Accuracy("Laplace", 1.0, bound, 4).at(0.5, 3) == 6.0
     with pytest.raises(InvalidTypeError, match="^answers must be given"):
         Accuracy("Laplace", 1.0, bound).at(0.5, None)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        an_odometer(),
+        a_filter(),
+        oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5]),
+    ],
+    ids=["odometer", "filter", "composition"],
+)
+def test_invoke_is_a_call(made):
+    assert isinstance(made.invoke(DATA).invoke(laplace(SPACE, 0.25)), int)
